@@ -9,7 +9,6 @@ use leasehold::store::Holder;
 use leasehold::{Client, Error};
 
 use crate::config;
-use crate::options::defaults;
 use crate::options::span::wait_span;
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
@@ -41,8 +40,8 @@ pub(crate) struct WaitArgs {
 
 /// Asks the store until no client holds the lock.
 pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let limit = defaults::wait(args.wait, false)?;
     let choice = config::choose_store(&args.store, output)?;
+    let limit = choice.defaults().wait(args.wait, false)?;
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
     let client = store.watcher();

@@ -1,8 +1,11 @@
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::options::defaults::Defaults;
+use crate::options::span::{span, wait_span};
 use crate::output::failure::Failure;
 use crate::store::addresses::Addresses;
 
@@ -17,6 +20,21 @@ struct ConfigFile {
     require_store: bool,
     #[serde(default)]
     no_command: bool,
+    ttl: Option<Spanned<String>>,
+    wait: Option<Spanned<String>>,
+}
+
+impl ConfigFile {
+    /// A key that is of no use without a store.
+    fn needs_store(&self) -> Option<&'static str> {
+        let keys = [
+            ("no_command", self.no_command),
+            ("ttl", self.ttl.is_some()),
+            ("wait", self.wait.is_some()),
+        ];
+        let key = keys.into_iter().find(|(_, is_given)| *is_given);
+        key.map(|(key, _)| key)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -25,6 +43,8 @@ enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
+
+type Parse = fn(&str) -> Result<Duration, String>;
 
 /// Reads the configuration file at `path`, which holds `text`. Returns `None` if it only requires a store.
 pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failure> {
@@ -42,13 +62,24 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
         if !file.require_store {
             return Err(refuse(0, "missing field `store`".into()));
         }
-        return match file.no_command {
-            true => {
-                let rule = "no_command applies to the `store` of the same file";
-                Err(refuse(0, rule.into()))
+        return match file.needs_store() {
+            Some(key) => {
+                let rule = format!("{key} applies to the `store` of the same file");
+                Err(refuse(0, rule))
             }
-            false => Ok(None),
+            None => Ok(None),
         };
+    };
+    let duration = |key: &str, value: Option<Spanned<String>>, parse: Parse| {
+        let value = value.map(|value| {
+            let parsed = parse(value.get_ref());
+            parsed.map_err(|rule| refuse(value.span().start, format!("`{key}`: {rule}")))
+        });
+        value.transpose()
+    };
+    let defaults = Defaults {
+        ttl: duration("ttl", file.ttl, span)?,
+        wait: duration("wait", file.wait, wait_span)?,
     };
     let start = store.span().start;
     let urls = match store.into_inner() {
@@ -62,6 +93,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
     };
     let mut addresses = Addresses::new(urls, place(start))?;
     addresses.no_command = file.no_command;
+    addresses.defaults = defaults;
     Ok(Some(addresses))
 }
 
@@ -99,8 +131,25 @@ mod tests {
         for text in ["", "require_store = false"] {
             assert!(refusal(read(text)).contains("missing field `store`"));
         }
-        let hiding = refusal(read("require_store = true\nno_command = true"));
-        assert!(hiding.contains("no_command applies to the"), "{hiding}");
+        for key in ["no_command = true", "ttl = '5s'", "wait = '5s'"] {
+            let text = refusal(read(&format!("require_store = true\n{key}")));
+            let name = key.split(' ').next().unwrap();
+            let rule = format!("{name} applies to the `store`");
+            assert!(text.contains(&rule), "{text}");
+        }
+    }
+
+    #[test]
+    fn file_has_defaults_for_its_locks() {
+        let text = "store = 'redis://a'\nttl = '1m30s'\nwait = '5'";
+        let defaults = read(text).unwrap().defaults;
+        assert_eq!(defaults.ttl, Some(Duration::from_secs(90)));
+        assert_eq!(defaults.wait, Some(Duration::from_secs(5)));
+        let text = refusal(read("store = 'redis://a'\nttl = '30'"));
+        assert!(
+            text.contains("line 2: `ttl`: a duration needs a unit"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -139,7 +139,8 @@ fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure
         }
         return Ok(Choice::Stores(addresses));
     }
-    if let Some(list) = &environment.store {
+    // A script that sets it from another variable may leave it empty.
+    if let Some(list) = environment.store.as_ref().filter(|it| !it.is_empty()) {
         let Some(list) = list.to_str() else {
             return Err(Failure::usage(format!("{STORE} is not valid UTF-8")));
         };

@@ -6,6 +6,7 @@ use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::handle::Handle;
 use serde_json::{Value, json};
 
+use crate::options::defaults::Defaults;
 use crate::output::failure::Failure;
 use crate::runtime::runtime;
 use crate::store::OpenStore;
@@ -53,6 +54,7 @@ impl ReleaseOrder {
             urls: self.urls,
             source: "the wrapper".into(),
             no_command: true,
+            defaults: Defaults::default(),
             password: self.password,
             warnings: Vec::new(),
         }))?;

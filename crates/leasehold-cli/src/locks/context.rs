@@ -1,16 +1,15 @@
 use std::path::Path;
 
-use crate::config;
 use crate::locks::outer_runs::OuterRuns;
 use crate::locks::release::Releasing;
 use crate::locks::request::LockRequest;
 use crate::options::lock_options::LockOptions;
-use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
 use crate::runtime::signals::Signals;
 use crate::store::OpenStore;
+use crate::store::addresses::Choice;
 use crate::store::client::OwnClient;
 use crate::system::SignalQueue;
 
@@ -27,17 +26,15 @@ pub(crate) struct RunContext<'a> {
 
 impl<'a> RunContext<'a> {
     /// Opens the store, and blocks the signals that the program reads. Call it before starting a
-    /// thread.
+    /// thread, and after the store was chosen: a configuration file may be a pipe, and a signal must end the wait for it.
     pub(crate) fn open(
         lock_options: &'a LockOptions,
-        store: &StoreArgs,
+        choice: &Choice,
         output: &'a Output,
     ) -> Result<(Self, SignalQueue), Failure> {
-        // A configuration file may be a pipe, and a signal must end the wait for it.
-        let choice = config::choose_store(store, output)?;
         // Before the client starts its thread, which inherits what is blocked.
         let blocked = Signals::block()?;
-        let store = OpenStore::open(&choice)?;
+        let store = OpenStore::open(choice)?;
         lock_options.refuse_ttl_over(store.ttl_max())?;
         store.print_notice(output);
         print_path_notice(lock_options, output);

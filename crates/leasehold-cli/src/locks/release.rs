@@ -74,7 +74,7 @@ impl Releasing<'_> {
     /// Warns that a lock may stay held. Its lease ends a TTL after its last renewal, which may be a moment ago.
     pub(super) fn report(&self, lock: &str, left: Duration, why: &str) {
         let delay = self.lock_options.lock_delay.unwrap_or_default();
-        let longest = left.max(self.lock_options.ttl) + delay;
+        let longest = left.max(self.lock_options.longest_ttl()) + delay;
         let until = SystemClock.wall().as_micros() + millis(longest) * 1_000;
         self.output.print_message(&Message::StillHeld {
             lock,

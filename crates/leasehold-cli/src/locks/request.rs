@@ -111,7 +111,7 @@ impl LockRequest<'_> {
     pub(crate) async fn enter(&self, lock: OuterLock) -> Result<HeldLocks, Failure> {
         let (client, wanted) = (Client::clone(self.client), self.lock_options.mode());
         let outer_lock =
-            BorrowedLock::enter(client, lock, wanted, self.lock_options.ttl / 3).await?;
+            BorrowedLock::enter(client, lock, wanted, self.lock_options.longest_ttl() / 3).await?;
         self.output.print_message(&Message::Nested {
             lock: &self.lock_options.name,
             fence: outer_lock.lock().fence(),

@@ -32,7 +32,7 @@ impl CommandSpec {
             None => (span / 6).min(Duration::from_secs(5)),
             // Renewals begin at ttl/3 at the latest. A longer grace would leave no time for a second try.
             Some(grace) if grace >= span / 3 => {
-                let of = match span < lock_options.ttl {
+                let of = match span < lock_options.longest_ttl() {
                     true => "--max-hold",
                     false => "TTL",
                 };

@@ -1,23 +1,36 @@
-//! The defaults for the options of locks, which the environment may set.
+//! The defaults for the options of locks, which the environment and the configuration file may set.
 
 use std::time::Duration;
 
 use crate::options::span::{span, wait_span};
 use crate::output::failure::Failure;
 
-/// The TTL: the option, then LEASEHOLD_TTL, then 30 s.
-pub(crate) fn ttl(given: Option<Duration>) -> Result<Duration, Failure> {
-    Ok(match given {
-        Some(ttl) => ttl,
-        None => variable("LEASEHOLD_TTL", span)?.unwrap_or(TTL),
-    })
+/// What the configuration file says about locks. It applies to the store in that file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Defaults {
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
 }
 
-/// The maximum time to wait: the option, then LEASEHOLD_WAIT, otherwise no limit.
-pub(crate) fn wait(given: Option<Duration>, no_wait: bool) -> Result<Option<Duration>, Failure> {
-    match given {
-        None if !no_wait => variable("LEASEHOLD_WAIT", wait_span),
-        given => Ok(given),
+impl Defaults {
+    /// The TTL: the option, then LEASEHOLD_TTL, then the file. Without any, the library chooses.
+    pub(crate) fn ttl(self, given: Option<Duration>) -> Result<Option<Duration>, Failure> {
+        match given {
+            None => Ok(variable("LEASEHOLD_TTL", span)?.or(self.ttl)),
+            given => Ok(given),
+        }
+    }
+
+    /// The maximum time to wait: the option, then LEASEHOLD_WAIT, then the file, otherwise no limit.
+    pub(crate) fn wait(
+        self,
+        given: Option<Duration>,
+        no_wait: bool,
+    ) -> Result<Option<Duration>, Failure> {
+        match given {
+            None if !no_wait => Ok(variable("LEASEHOLD_WAIT", wait_span)?.or(self.wait)),
+            given => Ok(given),
+        }
     }
 }
 
@@ -36,5 +49,3 @@ fn variable(
     let refuse = |rule| Failure::usage(format!("{name} is {value:?}: {rule}"));
     parsed.map(Some).map_err(refuse)
 }
-
-const TTL: Duration = Duration::from_secs(30);

@@ -3,7 +3,7 @@ use std::time::Duration;
 use clap::Args;
 use leasehold::store::Permits;
 
-use crate::options::defaults;
+use crate::options::defaults::Defaults;
 use crate::options::holder_args::LabelArgs;
 use crate::options::lock_options::LockOptions;
 use crate::options::span::{span, wait_span};
@@ -20,8 +20,9 @@ pub(crate) struct LockArgs {
 
     /// Maximum time to wait [default: LEASEHOLD_WAIT, or no limit].
     ///
-    /// A duration such as 30s or 1m30s, or a number of seconds. Without it, a wait continues through an outage of the store; only a
-    /// store that never answers is given up after one TTL (69).
+    /// A duration such as 30s or 1m30s, or a number of seconds. Without it, a wait continues through an outage of the
+    /// store; only a store that never answers is given up after one TTL (69). Without LEASEHOLD_WAIT, `wait` in
+    /// leasehold.toml is the default.
     #[arg(short, long, value_name = "SPAN", value_parser = wait_span)]
     pub(crate) wait: Option<Duration>,
 
@@ -45,7 +46,7 @@ pub(crate) struct LockArgs {
 
     /// How long the lease lasts without renewal.
     ///
-    /// Default: LEASEHOLD_TTL, or 30s.
+    /// Default: LEASEHOLD_TTL, then `ttl` in leasehold.toml, then 30s or what the store allows.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) ttl: Option<Duration>,
 
@@ -62,16 +63,21 @@ pub(crate) struct LockArgs {
 
 impl LockArgs {
     /// The request for the lock `name`.
-    pub(crate) fn lock_options(&self, name: &str, json: bool) -> Result<LockOptions, Failure> {
+    pub(crate) fn lock_options(
+        &self,
+        name: &str,
+        json: bool,
+        defaults: Defaults,
+    ) -> Result<LockOptions, Failure> {
         Ok(LockOptions {
             shared: self.shared,
             permits: self.permits,
             no_wait: self.no_wait,
-            wait: defaults::wait(self.wait, self.no_wait)?,
+            wait: defaults.wait(self.wait, self.no_wait)?,
             busy_code: self.busy_code,
             json,
             label: self.label.label.clone(),
-            ..LockOptions::alone(name, defaults::ttl(self.ttl)?)
+            ..LockOptions::alone(name, defaults.ttl(self.ttl)?)
         })
     }
 }

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use leasehold::store::Permits;
-use leasehold::{Client, LockSet, Mode};
+use leasehold::once::Once;
+use leasehold::store::{Permits, exact_span};
+use leasehold::{Client, Lock, LockSet, Mode};
 
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -14,7 +15,8 @@ pub(crate) struct LockOptions {
     pub(crate) also: Vec<String>,
     pub(crate) shared: bool,
     pub(crate) permits: Option<Permits>,
-    pub(crate) ttl: Duration,
+    /// `None` for the default of the library, which the store may shorten.
+    pub(crate) ttl: Option<Duration>,
     /// The maximum hold time.
     pub(crate) max_hold: Option<Duration>,
     /// The delay for the next holder after an unclean end.
@@ -32,7 +34,7 @@ pub(crate) struct LockOptions {
 
 impl LockOptions {
     /// One exclusive lock, without a limit for the wait.
-    pub(crate) fn alone(name: &str, ttl: Duration) -> Self {
+    pub(crate) fn alone(name: &str, ttl: Option<Duration>) -> Self {
         Self {
             name: name.to_owned(),
             also: Vec::new(),
@@ -71,7 +73,10 @@ impl LockOptions {
     /// The locks of `client` with these options.
     pub(crate) fn locks(&self, client: &Client) -> LockSet {
         let locks = client.lock_all(self.names());
-        let mut locks = locks.ttl(self.ttl).mode(self.mode());
+        let mut locks = locks.mode(self.mode());
+        if let Some(ttl) = self.ttl {
+            locks = locks.ttl(ttl);
+        }
         if let Some(wait) = self.wait {
             locks = locks.wait(wait);
         }
@@ -84,20 +89,35 @@ impl LockOptions {
         locks
     }
 
-    /// How long they are held without renewals, roughly.
-    pub(crate) fn shortest_hold(&self) -> Duration {
-        self.max_hold.map_or(self.ttl, |hold| hold.min(self.ttl))
+    /// The request with the TTL.
+    pub(crate) fn of_once(&self, once: Once) -> Once {
+        match self.ttl {
+            Some(ttl) => once.ttl(ttl),
+            None => once,
+        }
     }
 
-    /// Refuses a TTL above the maximum of the store. The default may be too long as well.
+    /// The TTL that the locks have at most.
+    pub(crate) fn longest_ttl(&self) -> Duration {
+        self.ttl.unwrap_or(Lock::DEFAULT_TTL)
+    }
+
+    /// How long they are held without renewals, roughly.
+    pub(crate) fn shortest_hold(&self) -> Duration {
+        let ttl = self.longest_ttl();
+        self.max_hold.map_or(ttl, |hold| hold.min(ttl))
+    }
+
+    /// Refuses a TTL above the maximum of the store.
     pub(crate) fn refuse_ttl_over(&self, longest: Duration) -> Result<(), Failure> {
-        if self.ttl <= longest {
-            return Ok(());
+        match self.ttl {
+            Some(ttl) if ttl > longest => Err(Failure::usage(format!(
+                "TTL {} exceeds this store's maximum, {}; give a shorter one by --ttl, LEASEHOLD_TTL, or `ttl` in \
+                 leasehold.toml",
+                exact_span(ttl),
+                exact_span(longest),
+            ))),
+            _ => Ok(()),
         }
-        Err(Failure::usage(format!(
-            "TTL {} exceeds this store's maximum, {}; give a shorter --ttl",
-            humantime::format_duration(self.ttl),
-            humantime::format_duration(longest),
-        )))
     }
 }

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
+use crate::options::defaults::Defaults;
 use crate::output::failure::Failure;
 use crate::store::address_text::{has_password, parameters, with_password};
 
@@ -20,6 +21,16 @@ pub(crate) enum Choice {
     Unsaid,
 }
 
+impl Choice {
+    /// The defaults for locks of this store.
+    pub(crate) fn defaults(&self) -> Defaults {
+        match self {
+            Self::Stores(addresses) => addresses.defaults,
+            Self::Local | Self::Unsaid => Defaults::default(),
+        }
+    }
+}
+
 /// The addresses of a store.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Addresses {
@@ -28,6 +39,8 @@ pub(crate) struct Addresses {
     pub(crate) source: String,
     /// Whether the holders and waiters of this store hide their commands from others.
     pub(crate) no_command: bool,
+    /// The defaults for locks of this store.
+    pub(crate) defaults: Defaults,
     /// The password for a server whose address has none.
     pub(crate) password: Option<String>,
     /// What shows a password to the other users of this machine.
@@ -50,6 +63,7 @@ impl Addresses {
             urls,
             source,
             no_command: false,
+            defaults: Defaults::default(),
             password: None,
             warnings: Vec::new(),
         })

@@ -184,6 +184,7 @@ impl OpenStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::defaults::Defaults;
     use crate::output::exit_code::ExitCode;
 
     fn open(urls: &[&str]) -> Result<OpenStore, Failure> {
@@ -191,6 +192,7 @@ mod tests {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
             source: "--store".into(),
             no_command: false,
+            defaults: Defaults::default(),
             password: None,
             warnings: Vec::new(),
         }))

@@ -5,7 +5,7 @@ use clap::Args;
 use leasehold::election::Election;
 
 use crate::options::command_spec::CommandSpec;
-use crate::options::defaults;
+use crate::options::defaults::Defaults;
 use crate::options::holder_args::{CommandArgs, LabelArgs};
 use crate::options::lock_options::LockOptions;
 use crate::options::span::span;
@@ -115,13 +115,13 @@ impl ElectArgs {
     }
 
     /// The lock of the leader.
-    pub(crate) fn lock_options(&self) -> Result<LockOptions, Failure> {
+    pub(crate) fn lock_options(&self, defaults: Defaults) -> Result<LockOptions, Failure> {
         Ok(LockOptions {
             lock_delay: self.lock_delay,
             json: self.json,
             label: self.label.label.clone(),
             command: self.shown.shown(&self.command),
-            ..LockOptions::alone(&self.name, defaults::ttl(self.ttl)?)
+            ..LockOptions::alone(&self.name, defaults.ttl(self.ttl)?)
         })
     }
 

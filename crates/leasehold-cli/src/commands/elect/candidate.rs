@@ -162,9 +162,11 @@ impl Candidate<'_> {
 
     fn election(&self) -> Election {
         let election = self.context.client.election(&self.args.name);
-        election
-            .ttl(self.context.lock_options.ttl)
-            .value(self.args.value.clone())
+        let election = election.value(self.args.value.clone());
+        match self.context.lock_options.ttl {
+            Some(ttl) => election.ttl(ttl),
+            None => election,
+        }
     }
 
     fn output(&self) -> &Output {

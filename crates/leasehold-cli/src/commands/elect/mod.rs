@@ -9,6 +9,7 @@ pub(crate) use observe::observe;
 
 use crate::commands::elect::args::ElectArgs;
 use crate::commands::elect::candidate::Candidate;
+use crate::config;
 use crate::locks::context::RunContext;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
@@ -20,10 +21,11 @@ use crate::system::require_own_processes;
 /// Runs a command while this program leads, again after each loss.
 pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
     args.check_value()?;
-    let lock_options = args.lock_options()?;
+    let choice = config::choose_store(&args.store, output)?;
+    let lock_options = args.lock_options(choice.defaults())?;
     let command = args.command_spec(&lock_options)?;
     require_own_processes()?;
-    let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;
+    let (context, blocked) = RunContext::open(&lock_options, &choice, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let candidate = Candidate {

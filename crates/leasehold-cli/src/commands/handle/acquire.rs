@@ -7,6 +7,7 @@ use crate::commands::handle::args::AcquireArgs;
 use crate::commands::handle::handle_file::HandleFile;
 use crate::commands::handle::renewer;
 use crate::commands::handle::report;
+use crate::config;
 use crate::locks::context::RunContext;
 use crate::locks::request::WaitOutcome;
 use crate::options::lock_options::LockOptions;
@@ -18,12 +19,15 @@ use crate::runtime::signals::Signals;
 
 /// Acquires a lock, and leaves it held with a handle.
 pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let choice = config::choose_store(&args.lock.store, output)?;
     let lock_options = LockOptions {
         // The process ends, and the lock stays held.
         program: "leasehold acquire",
-        ..args.lock.lock_options(&args.name, args.json)?
+        ..args
+            .lock
+            .lock_options(&args.name, args.json, choice.defaults())?
     };
-    let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
+    let (context, blocked) = RunContext::open(&lock_options, &choice, output)?;
     context.store.require_leases("acquire")?;
     // Before acquiring, because a handle that cannot be written would be lost.
     let file = args.handle_file.as_deref();

@@ -13,6 +13,7 @@ use leasehold::clock::{Clock as _, SystemClock, within};
 use serde_json::Value;
 
 use crate::commands::hold::args::HoldArgs;
+use crate::config;
 use crate::locks::context::RunContext;
 use crate::locks::lost_lock::LostLock;
 use crate::locks::release::Releasing;
@@ -31,8 +32,11 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         true => None,
         false => Some(Stdin::to_be_watched()?),
     };
-    let lock_options = args.lock.lock_options(&args.name, args.json)?;
-    let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
+    let choice = config::choose_store(&args.lock.store, output)?;
+    let lock_options = args
+        .lock
+        .lock_options(&args.name, args.json, choice.defaults())?;
+    let (context, blocked) = RunContext::open(&lock_options, &choice, output)?;
     runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let stdin = stdin.map(Stdin::watch).transpose();

@@ -25,7 +25,7 @@ pub(super) fn held(
         "mode": mode_name(lock_options.mode()),
         "permits": permits(lock_options.mode()),
         "fence": guards.fence(&lock_options.name).map(Fence::get),
-        "ttl_ms": expires.is_some().then(|| millis(lock_options.ttl)),
+        "ttl_ms": expires.and(guards.guards().next()).map(|guard| millis(guard.ttl())),
         "expires_in_ms": expires,
         "waited_ms": millis(waited),
     })

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::commands::ls::limit;
 use crate::options::command_spec::CommandSpec;
-use crate::options::defaults;
+use crate::options::defaults::Defaults;
 use crate::options::holder_args::{CommandArgs, LabelArgs};
 use crate::options::lock_options::LockOptions;
 use crate::options::span::span;
@@ -141,15 +141,15 @@ pub(crate) enum Failed {
 
 impl OnceArgs {
     /// The lock of the request.
-    pub(crate) fn lock_options(&self) -> Result<LockOptions, Failure> {
+    pub(crate) fn lock_options(&self, defaults: Defaults) -> Result<LockOptions, Failure> {
         Ok(LockOptions {
             no_wait: self.no_wait,
-            wait: defaults::wait(self.wait, self.no_wait)?,
+            wait: defaults.wait(self.wait, self.no_wait)?,
             busy_code: self.busy_code,
             json: self.json,
             label: self.label.label.clone(),
             command: self.shown.shown(&self.command),
-            ..LockOptions::alone(&self.name, defaults::ttl(self.ttl)?)
+            ..LockOptions::alone(&self.name, defaults.ttl(self.ttl)?)
         })
     }
 

@@ -98,13 +98,13 @@ async fn requests<T>(
 
 /// Forgets the request, so that the next call runs its command.
 pub(super) fn forget(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let lock_options = args.lock_options()?;
     let choice = config::choose_store(&args.store, output)?;
+    let lock_options = args.lock_options(choice.defaults())?;
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
     let client = store.holder(&lock_options);
     let once = client.once(&args.name).retention(args.retain);
-    let forgotten = runtime()?.block_on(once.ttl(lock_options.ttl).forget());
+    let forgotten = runtime()?.block_on(lock_options.of_once(once).forget());
     let forgotten = forgotten.map_err(|error| match error.kind() {
         ErrorKind::Busy => Failure::busy(ExitCode::of(args.busy_code), error.to_string()),
         _ => error.into(),

@@ -15,6 +15,7 @@ use leasehold::store::exact_span;
 use leasehold::{Effect, Error, ErrorKind, Guard, GuardSet};
 
 use crate::commands::once::args::{Failed, OnceArgs};
+use crate::config;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
 use crate::locks::request::WaitOutcome;
@@ -43,10 +44,11 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     if args.list {
         return inspect::list(args, output);
     }
-    let lock_options = args.lock_options()?;
+    let choice = config::choose_store(&args.store, output)?;
+    let lock_options = args.lock_options(choice.defaults())?;
     let command = args.command_spec(&lock_options)?;
     require_own_processes()?;
-    let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;
+    let (context, blocked) = RunContext::open(&lock_options, &choice, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let run = RequestRun {
@@ -91,9 +93,10 @@ impl RequestRun<'_> {
     async fn answer(&self, signals: &Signals) -> Result<End, Failure> {
         let once = self.context.client.once(&self.args.name);
         let once = once.payload(self.args.payload());
-        let once = once
-            .retention(self.args.retain)
-            .ttl(self.context.lock_options.ttl);
+        let once = self
+            .context
+            .lock_options
+            .of_once(once.retention(self.args.retain));
         let looked = match self.unless_ended(signals, once.result()).await? {
             Ok(looked) => looked,
             Err(signal) => return Ok(End::With(ExitCode::of_signal(signal))),

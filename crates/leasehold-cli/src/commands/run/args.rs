@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::options::command_spec::CommandSpec;
+use crate::options::defaults::Defaults;
 use crate::options::holder_args::CommandArgs;
 use crate::options::lock_args::LockArgs;
 use crate::options::lock_options::LockOptions;
@@ -108,7 +109,7 @@ impl RunArgs {
     }
 
     /// The locks to hold.
-    pub(crate) fn lock_options(&self) -> Result<LockOptions, Failure> {
+    pub(crate) fn lock_options(&self, defaults: Defaults) -> Result<LockOptions, Failure> {
         let name = self.name.as_deref().unwrap_or_default();
         let Some(name) = name.to_str() else {
             let text = format!("the name {name:?} is not valid UTF-8; a lock has a name in UTF-8");
@@ -119,7 +120,7 @@ impl RunArgs {
             max_hold: self.max_hold,
             lock_delay: self.lock_delay,
             command: self.shown.shown(&self.words()),
-            ..self.lock.lock_options(name, self.json)?
+            ..self.lock.lock_options(name, self.json, defaults)?
         })
     }
 

@@ -5,6 +5,7 @@ mod with_handle;
 
 use crate::commands::run::args::RunArgs;
 use crate::commands::run::with_handle::run_with_handle;
+use crate::config;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
 use crate::locks::request::{LockRequest, WaitOutcome};
@@ -22,9 +23,10 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     if let Some(file) = &args.handle_file {
         return run_with_handle(args, file, output);
     }
-    let lock_options = args.lock_options()?;
+    let choice = config::choose_store(&args.lock.store, output)?;
+    let lock_options = args.lock_options(choice.defaults())?;
     let command = args.command_spec(&lock_options)?;
-    let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
+    let (context, blocked) = RunContext::open(&lock_options, &choice, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let request = LockRequest {

@@ -5,6 +5,7 @@ use leasehold::{GuardSet, Mode};
 use crate::commands::handle::handle_file::HandleFile;
 use crate::commands::handle::handle_source::HandleSource;
 use crate::commands::run::args::RunArgs;
+use crate::config;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
 use crate::options::lock_options::LockOptions;
@@ -31,10 +32,11 @@ pub(crate) fn run_with_handle(
             Mode::Exclusive | Mode::Shared => None,
         },
         json: args.json,
-        ..LockOptions::alone(handle.key().as_str(), handle.ttl())
+        ..LockOptions::alone(handle.key().as_str(), Some(handle.ttl()))
     };
     let command = args.command_spec(&lock_options)?;
-    let (mut context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
+    let choice = config::choose_store(&args.lock.store, output)?;
+    let (mut context, blocked) = RunContext::open(&lock_options, &choice, output)?;
     context.store.require_leases("run --handle-file")?;
     context.keeps_locks = true;
     // Before the command, because a new handle that cannot be written would be lost.

@@ -192,6 +192,21 @@ fn init_checks_the_limits() {
 }
 
 #[test]
+fn default_ttl_fits_the_limits_of_the_quorum() {
+    let servers = RedisSet::start(3);
+    let sandbox = Sandbox::on(&servers.urls());
+    sandbox.run("init --max-ttl 5s").succeeds();
+    sandbox.run("run x true").succeeds();
+    sandbox.run("run -n --also y x true").succeeds();
+    sandbox.run("elect --value here x true").succeeds();
+    let held = sandbox.run("acquire --json z").succeeds();
+    assert_eq!(held.json()["ttl_ms"], 5_000);
+    sandbox
+        .run("run --ttl 30s x true")
+        .fails(64, &["2s 500ms to 5s"]);
+}
+
+#[test]
 fn clients_learn_limits_from_the_servers() {
     let servers = RedisSet::start(3);
     let sandbox = Sandbox::on(&servers.urls());

@@ -52,6 +52,16 @@ fn a_wait_ends_when_it_was_said_to() {
 }
 
 #[test]
+fn shortest_wait_takes_a_free_lock() {
+    let sandbox = Sandbox::new();
+    sandbox.run("run -w 0.0001 deploy true").succeeds();
+    let _first = sandbox.hold("deploy", "held");
+    sandbox
+        .run("run -w 0.0001 deploy true")
+        .fails(75, &["held by"]);
+}
+
+#[test]
 fn signal_ends_a_wait_without_trace() {
     let sandbox = Sandbox::new();
     let first = sandbox.hold("deploy", "held");
