@@ -61,6 +61,16 @@ fn main() -> Status {
     colour::set_colour(cli.color);
     let output = Output::new(cli.subcommand.prints_json());
     let output = output.with_verbosity(cli.verbosity.verbosity());
+    let events = cli.subcommand.events_file();
+    let output = match events.map(|file| output.clone().with_events(file)) {
+        None => output,
+        Some(Ok(output)) => output,
+        Some(Err(failure)) => {
+            output.print_message(&Message::Error(&failure));
+            output.flush();
+            return failure.code.into();
+        }
+    };
     if !cli.subcommand.reports_warnings() {
         events::Events::subscribe(&output);
     }

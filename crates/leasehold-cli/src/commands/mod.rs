@@ -22,7 +22,7 @@ pub(crate) mod wait;
 pub(crate) mod waiters;
 pub(crate) mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap_complete::Shell;
 
@@ -330,6 +330,17 @@ impl Subcommand {
             self,
             Self::Run(_) | Self::Elect(_) | Self::Hold(_) | Self::Acquire(_)
         ) || matches!(self, Self::Once(args) if !args.show && !args.forget && !args.list)
+    }
+
+    /// The file for its events.
+    pub(crate) fn events_file(&self) -> Option<&Path> {
+        let shown = match self {
+            Self::Run(args) => &args.shown,
+            Self::Once(args) => &args.shown,
+            Self::Elect(args) => &args.shown,
+            _ => return None,
+        };
+        shown.json_file.as_deref()
     }
 
     /// Whether the messages of the program are JSON.

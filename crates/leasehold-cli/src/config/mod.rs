@@ -240,6 +240,17 @@ mod tests {
         assert_eq!(choose(&args, &environment).unwrap(), Choice::Local);
     }
 
+    /// A script may set it from another variable, which is not set.
+    #[test]
+    fn empty_variable_counts_as_not_set() {
+        let environment = Environment {
+            store: Some(OsString::new()),
+            ..Environment::default()
+        };
+        let choice = choose(&StoreArgs::default(), &environment).unwrap();
+        assert_eq!(choice, Choice::Unsaid);
+    }
+
     #[test]
     fn withheld_store_is_an_error_and_never_another_store() {
         let environment = Environment {

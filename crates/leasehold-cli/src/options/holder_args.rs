@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 use leasehold::store::ClientInfo;
@@ -31,6 +32,12 @@ pub(crate) struct CommandArgs {
     /// contains no password, and CMD always gets it.
     #[arg(long)]
     pub(crate) pass_store: bool,
+
+    /// Append own events to FILE as JSON, as --json prints them.
+    ///
+    /// Messages for people go to stderr as ever. FILE may be a descriptor, such as /dev/fd/3.
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) json_file: Option<PathBuf>,
 }
 
 impl CommandArgs {

@@ -106,6 +106,7 @@ fn is_known(message: &Message<'_>) -> bool {
     match message {
         Message::Notice(_)
         | Message::Warning(_)
+        | Message::ServerWarning(_)
         | Message::Waiting(_)
         | Message::Acquired { .. }
         | Message::Released { .. }

@@ -22,6 +22,8 @@ pub(crate) enum Message<'a> {
     Notice(&'a str),
     /// A problem that does not stop the program.
     Warning(&'a str),
+    /// A problem with one server. If the program fails because of it, the error says so.
+    ServerWarning(&'a str),
     /// Another client seems to hold the lock, or too few servers have a vote.
     Waiting(Wait<'a>),
     /// All requested locks are held from now on.
@@ -78,7 +80,7 @@ impl Message<'_> {
     pub(crate) fn text(&self) -> Option<String> {
         match self {
             Self::Notice(text) => Some((*text).into()),
-            Self::Warning(text) => Some(format!("warning: {text}")),
+            Self::Warning(text) | Self::ServerWarning(text) => Some(format!("warning: {text}")),
             Self::Waiting(wait) => Some(wait.text()),
             Self::Acquired { lock, after, .. } => {
                 let after = time_text::passed(*after);
@@ -130,7 +132,9 @@ impl Message<'_> {
                 true
             }
             Self::Error(failure) => verbosity > Verbosity::Quiet || !failure.is_busy,
-            Self::Notice(_) => match verbosity {
+            // What is wrong, while the wait for a holder is not.
+            Self::Waiting(wait) if wait.quorum_shortfall.is_some() => verbosity > Verbosity::Quiet,
+            Self::Notice(_) | Self::Waiting(_) => match verbosity {
                 Verbosity::Quiet => false,
                 Verbosity::Normal => is_terminal,
                 Verbosity::Verbose => true,
@@ -155,7 +159,9 @@ impl Message<'_> {
     /// The style of the prefix in the text.
     pub(crate) fn style(&self) -> Option<Style> {
         match self {
-            Self::Warning(_) | Self::StillHeld { .. } => Some(Style::Yellow),
+            Self::Warning(_) | Self::ServerWarning(_) | Self::StillHeld { .. } => {
+                Some(Style::Yellow)
+            }
             Self::Error(_) | Self::Lost { .. } => Some(Style::Red),
             _ => None,
         }
@@ -169,7 +175,9 @@ impl Message<'_> {
     fn fields(&self) -> Value {
         match self {
             Self::Notice(text) => json!({"event": "notice", "message": text}),
-            Self::Warning(text) => json!({"event": "warning", "message": text}),
+            Self::Warning(text) | Self::ServerWarning(text) => {
+                json!({"event": "warning", "message": text})
+            }
             Self::Waiting(wait) => wait.json(),
             Self::Acquired {
                 lock,

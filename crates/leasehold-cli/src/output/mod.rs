@@ -21,7 +21,9 @@ pub(crate) mod verbosity;
 mod writer;
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -57,6 +59,8 @@ pub(crate) struct Output {
     /// Whether people saw that the program waits, so that they see how that ends.
     has_waited: Arc<AtomicBool>,
     writer: Writer,
+    /// Where the events go as JSON, apart from the messages for people.
+    events: Option<Writer>,
     held: Arc<Mutex<HeldWarnings>>,
 }
 
@@ -70,7 +74,8 @@ impl Output {
             json,
             verbosity: Verbosity::Normal,
             has_waited: Arc::default(),
-            writer: Writer::new(dropped_line),
+            writer: Writer::new(None, dropped_line),
+            events: None,
             held: Arc::default(),
         }
     }
@@ -79,6 +84,18 @@ impl Output {
     pub(crate) fn with_verbosity(mut self, verbosity: Verbosity) -> Self {
         self.verbosity = verbosity;
         self
+    }
+
+    /// The same output, which also appends its events to this file as JSON.
+    pub(crate) fn with_events(mut self, path: &Path) -> Result<Self, Failure> {
+        let opened = File::options().append(true).create(true).open(path);
+        let file = opened.map_err(|error| {
+            let text = format!("cannot write events to {}: {error}", path.display());
+            Failure::new(ExitCode::IO, text)
+        })?;
+        let dropped_line = |dropped| line(&Message::Warning(&dropped_text(dropped)), true);
+        self.events = Some(Writer::new(Some(file), dropped_line));
+        Ok(self)
     }
 
     /// Whether the user wants to see only what is wrong.
@@ -115,13 +132,17 @@ impl Output {
         self.write_warnings(held.release(next));
     }
 
+    /// Writes warnings about servers. If the command fails because of them, its error says so.
     fn write_warnings(&self, texts: impl IntoIterator<Item = String>) {
         for text in texts {
-            self.write(&Message::Warning(&text));
+            self.write(&Message::ServerWarning(&text));
         }
     }
 
     fn write(&self, message: &Message<'_>) {
+        if let Some(events) = &self.events {
+            events.write(&line(message, true));
+        }
         if !self.json && !self.is_shown(message) {
             return;
         }
@@ -133,12 +154,13 @@ impl Output {
 
     /// Whether people see the message.
     fn is_shown(&self, message: &Message<'_>) -> bool {
-        if let Message::Waiting(_) = message {
-            self.has_waited.store(true, Ordering::Relaxed);
-        }
         let has_waited = self.has_waited.load(Ordering::Relaxed);
         let is_terminal = io::stderr().is_terminal();
-        message.is_shown_at(self.verbosity, is_terminal, has_waited)
+        let is_shown = message.is_shown_at(self.verbosity, is_terminal, has_waited);
+        if is_shown && matches!(message, Message::Waiting(_)) {
+            self.has_waited.store(true, Ordering::Relaxed);
+        }
+        is_shown
     }
 
     /// Whether a status line can be shown and refreshed.
@@ -172,6 +194,9 @@ impl Output {
     pub(crate) fn flush(&self) {
         self.print_held(None);
         self.writer.flush(FLUSH_MAX);
+        if let Some(events) = &self.events {
+            events.flush(FLUSH_MAX);
+        }
     }
 }
 

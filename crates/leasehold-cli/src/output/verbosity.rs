@@ -3,9 +3,9 @@ use clap::Args;
 /// How much the program says on stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verbosity {
-    /// What is wrong. A busy lock is not.
+    /// What is wrong. A busy lock is not, nor is a server whose failure the store tolerates.
     Quiet,
-    /// Also waits, how they end, and on a terminal notices.
+    /// Also such servers, and on a terminal waits, how they end, and notices.
     #[default]
     Normal,
     /// Everything.
@@ -21,7 +21,7 @@ pub(crate) struct VerbosityArgs {
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
 
-    /// Also say when a lock is acquired and released.
+    /// Also say when it waits, and acquires and releases a lock.
     #[arg(short, long, global = true)]
     verbose: bool,
 }

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex};
@@ -8,7 +9,7 @@ use leasehold::store::background::thread;
 use leasehold::store::locked;
 use nix::sys::signal::SigSet;
 
-/// Writes messages to stderr on a thread of its own, because a stream that is not read blocks its
+/// Writes messages to stderr or a file on a thread of its own, because a stream that is not read blocks its
 /// writer, and no thread that renews a lease may block.
 ///
 /// It keeps a limited number of unwritten messages. If they become more, it drops the oldest, and
@@ -16,6 +17,8 @@ use nix::sys::signal::SigSet;
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     shared: Arc<Shared>,
+    /// `None` for stderr.
+    file: Option<Arc<File>>,
     /// The line that reports how many messages were dropped.
     dropped_line: fn(u64) -> String,
 }
@@ -42,9 +45,11 @@ struct Queue {
 const KEPT_MAX: usize = 64 * 1024;
 
 impl Writer {
-    pub(super) fn new(dropped_line: fn(u64) -> String) -> Self {
+    /// Writes to `file`, or to stderr.
+    pub(super) fn new(file: Option<File>, dropped_line: fn(u64) -> String) -> Self {
         Self {
             shared: Arc::default(),
+            file: file.map(Arc::new),
             dropped_line,
         }
     }
@@ -126,9 +131,12 @@ impl Writer {
         }
     }
 
-    /// A closed stderr is not an error: there is no reader.
+    /// A closed stream is not an error: there is no reader.
     fn write_out(&self, text: &str) {
-        let _ = io::stderr().write_all(text.as_bytes());
+        let _ = match &self.file {
+            Some(file) => (&**file).write_all(text.as_bytes()),
+            None => io::stderr().write_all(text.as_bytes()),
+        };
         locked(&self.shared.queue).is_writing = false;
         self.shared.changed.notify_all();
     }

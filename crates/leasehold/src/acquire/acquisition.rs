@@ -51,7 +51,9 @@ impl Acquisition {
         mut options: LockOptions,
         wait_policy: WaitPolicy,
     ) -> Answer {
-        options.shorten_ttl(client.context.terms.ttl_max);
+        if options.is_default_ttl {
+            options.ttl = options.ttl.min(client.context.terms.ttl_max);
+        }
         let checked = options.check(&client.context);
         checked.map_err(|error| error.with_key(&key))?;
         client.check_running()?;
@@ -121,11 +123,11 @@ impl Acquisition {
                     return (answer.map_err(Error::with_unknown_effect), now);
                 }
             };
-            if let Some(most) = error.ttl_max().filter(|most| *most < options.ttl)
-                && options.is_default_ttl
-            {
-                // A client learns the limits of a quorum from its members.
-                options.shorten_ttl(most);
+            // A client learns the limits of a quorum from its members.
+            let most = error.ttl_max().filter(|_| options.is_default_ttl);
+            let ttl = most.map(|most| most.saturating_sub(options.lock_delay));
+            if let Some(ttl) = ttl.filter(|ttl| !ttl.is_zero() && *ttl < options.ttl) {
+                options.ttl = ttl;
                 continue;
             }
             progress.unavailable(error.clone());

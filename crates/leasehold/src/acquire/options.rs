@@ -30,13 +30,6 @@ impl LockOptions {
         self.wait.or(self.default_wait)
     }
 
-    /// Shortens the default TTL to what a store allows.
-    pub(super) fn shorten_ttl(&mut self, most: Duration) {
-        if self.is_default_ttl {
-            self.ttl = self.ttl.min(most.saturating_sub(self.lock_delay));
-        }
-    }
-
     /// Returns how long a call that does not wait may take.
     pub(super) fn call_limit(&self) -> Duration {
         LockRequest::limit_of(self.ttl).min(LockRequest::LIMIT_MAX)

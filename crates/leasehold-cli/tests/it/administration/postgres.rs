@@ -192,7 +192,7 @@ fn operators_see_and_break_locks() {
     let script = "echo $LEASEHOLD_FENCE > fence; while [ ! -e go ]; do sleep 0.02; done";
     let holder = sandbox.start(&sh("run --ttl 6s x", script));
     let fence: u64 = sandbox.line_in("fence").parse().unwrap();
-    let waiter = sandbox.start(&sh("run x", "echo > second"));
+    let waiter = sandbox.start(&sh("run -v x", "echo > second"));
     waiter.says("1st in the queue");
     let listed = sandbox.run("ls --json").json();
     assert_fields(&listed["locks"][0], json!({"lock": "x", "held": true}));
@@ -223,7 +223,7 @@ fn lock_broken_at_once_passes_on() {
     let script = "echo $LEASEHOLD_FENCE > fence; while [ ! -e go ]; do sleep 0.02; done";
     let holder = sandbox.start(&sh("run --ttl 60s x", script));
     let fence = sandbox.line_in("fence");
-    let waiter = sandbox.start(&sh("run x", "echo > second"));
+    let waiter = sandbox.start(&sh("run -v x", "echo > second"));
     waiter.says("1st in the queue");
     sandbox
         .run(&format!("break x --fence {fence} --now"))

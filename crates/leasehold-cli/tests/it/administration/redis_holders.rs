@@ -35,7 +35,7 @@ fn holder_is_shown_with_label_and_command() {
             assert!(shown.contains(&format!("  {cell}  ")), "{shown}");
         }
         sandbox.run("run -n x true").fails(75, &[&text]);
-        let waiter = sandbox.start("run --label second x true");
+        let waiter = sandbox.start("run -v --label second x true");
         waiter.says(&text);
         sandbox.open_gate("gate");
         running.wait().succeeds();
@@ -82,7 +82,7 @@ fn command_is_hidden_by_the_configuration_file() {
 fn waiter_is_shown_with_its_label() {
     let (sandbox, _server) = Sandbox::on_redis();
     let running = hold(&sandbox, "");
-    let waiter = sandbox.start("run --label second x true");
+    let waiter = sandbox.start("run -v --label second x true");
     waiter.says("1st in the queue");
     let waiters = sandbox.run("waiters --json x").json();
     let known = json!({"pid": waiter.pid(), "label": "second", "command": "true"});

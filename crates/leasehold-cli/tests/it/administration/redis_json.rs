@@ -65,7 +65,7 @@ fn page_names_every_document_and_field() {
         "renew",
         &document(&sandbox, "renew --json --handle-file handle"),
     );
-    let waiter = sandbox.start("run x true");
+    let waiter = sandbox.start("run -v x true");
     waiter.says("1st in the queue");
     let status = document(&sandbox, "status --json x");
     objects.insert("holder".into(), fields(&status["holders"][0]));

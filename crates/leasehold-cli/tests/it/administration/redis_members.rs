@@ -192,6 +192,19 @@ fn init_checks_the_limits() {
 }
 
 #[test]
+fn quiet_run_does_not_name_a_server_that_is_down() {
+    let (sandbox, mut servers) = Sandbox::on_quorum(3);
+    servers[1].kill();
+    let loud = sandbox.run("run x true").succeeds();
+    assert!(loud.stderr.contains("Connection refused"), "{loud:?}");
+    let quiet = sandbox.run("run -q x true").succeeds();
+    assert_eq!(quiet.stderr, "");
+    servers[2].kill();
+    let failed = sandbox.run("run -q -n x true");
+    failed.fails(69, &["Connection refused"]);
+}
+
+#[test]
 fn default_ttl_fits_the_limits_of_the_quorum() {
     let servers = RedisSet::start(3);
     let sandbox = Sandbox::on(&servers.urls());

@@ -12,6 +12,7 @@ use vt100::Parser;
 use crate::support::harness::{PROGRAM, Sandbox};
 use crate::support::processes;
 use crate::support::program::sh;
+use crate::support::program::shell_code;
 
 /// `leasehold top` on a terminal of its own, with 100 columns and 24 lines.
 struct TopOnTerminal {
@@ -69,7 +70,7 @@ impl TopOnTerminal {
             status.is_some()
         });
         self.look();
-        assert_eq!(status.unwrap().code(), Some(code));
+        assert_eq!(shell_code(status.unwrap()), code);
         let screen = self.parser.screen();
         assert!(!screen.alternate_screen() && !screen.hide_cursor());
         let modes = nix::sys::termios::tcgetattr(&self.terminal).unwrap();
@@ -89,7 +90,7 @@ impl Drop for TopOnTerminal {
 fn redis_lock_is_watched_and_broken_in_top() {
     let (sandbox, _server) = Sandbox::on_redis();
     let holder = sandbox.hold("--ttl 3s deploy", "pid");
-    let waiter = sandbox.start(&sh("run deploy", "echo mine"));
+    let waiter = sandbox.start(&sh("run -v deploy", "echo mine"));
     waiter.says("1st in the queue");
     let mut top = TopOnTerminal::start(&sandbox, &["--interval", "200ms"]);
     let pid = holder.pid().to_string();
@@ -121,7 +122,7 @@ fn redis_silence_is_shown_and_ends() {
         !top.look().contains("does not answer")
     });
     top.types("\x03");
-    top.ends(0);
+    top.ends(128 + Signal::SIGINT as i32);
 }
 
 #[test]

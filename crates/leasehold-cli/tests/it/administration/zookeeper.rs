@@ -12,7 +12,7 @@ use crate::support::program::sh;
 fn zookeeper_shows_holders_and_waiters() {
     let (sandbox, _servers) = on_zookeeper(3);
     let holder = sandbox.hold("a/b", "pid");
-    let waiter = sandbox.start("run a/b true");
+    let waiter = sandbox.start("run -v a/b true");
     waiter.says("waiting for lock");
     let status = sandbox.run("status a/b --json").json();
     assert_eq!(status["held"], true, "{status}");

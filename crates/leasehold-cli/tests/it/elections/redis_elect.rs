@@ -23,7 +23,10 @@ while :; do sleep 0.02; done"#;
 
 fn lead(sandbox: &Sandbox, who: &str, options: &str) -> Running {
     let options = format!("--ttl 3s --grace 200ms {options} --value {who}");
-    sandbox.start(&sh(&format!("elect {options} x"), &LEAD.replace("$0", who)))
+    sandbox.start(&sh(
+        &format!("elect -v {options} x"),
+        &LEAD.replace("$0", who),
+    ))
 }
 
 /// The value of the current leader, as an observer sees it.
@@ -60,7 +63,7 @@ fn stopped_and_continued(sandbox: &Sandbox) {
 fn killed_leader_is_followed_at_once() {
     let (sandbox, _server) = Sandbox::on_redis();
     let lead = |who: &str| {
-        let line = format!("elect --ttl 10m --grace 200ms --value {who} x");
+        let line = format!("elect -v --ttl 10m --grace 200ms --value {who} x");
         sandbox.start(&sh(&line, &LEAD.replace("$0", who)))
     };
     let first = lead("a");
@@ -184,7 +187,7 @@ fn standby_survives_an_outage_longer_than_the_ttl() {
 fn waiter_without_limit_survives_an_outage() {
     let (sandbox, mut server) = Sandbox::on_redis();
     server.command(&["SET", "x", "another-library", "PX", "600000"]);
-    let waiter = sandbox.start(&sh("run --ttl 3s x", "exit 3"));
+    let waiter = sandbox.start(&sh("run -v --ttl 3s x", "exit 3"));
     waiter.says("waiting for lock");
     // The lock is gone with the data.
     outlast_an_outage(&mut server);

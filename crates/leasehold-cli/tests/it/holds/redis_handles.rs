@@ -53,7 +53,7 @@ fn handle_holds_a_lock_without_a_process() {
         let renewed = on_stdin(sandbox, &format!("{second}\n"), "renew --ttl 20s");
         let third = line(&renewed);
         assert!(is_busy(sandbox));
-        let waiter = sandbox.start("run -w 40s x true");
+        let waiter = sandbox.start("run -v -w 40s x true");
         waiter.says("1st in the queue");
         // Any of them frees the lock, and only once.
         let released = SystemClock.now();

@@ -62,7 +62,7 @@ fn metrics_count_what_is_held() {
 fn redis_exporter_counts_waiters_and_votes() {
     let (sandbox, mut servers) = Sandbox::on_quorum(3);
     let holder = sandbox.hold("x", "pid");
-    let waiter = sandbox.start("run x true");
+    let waiter = sandbox.start("run -v x true");
     waiter.says("waiting");
     until("the waiter is counted", || {
         let text = sandbox.run("exporter").stdout;

@@ -118,7 +118,7 @@ fn expressions_of_the_manual() -> Vec<&'static str> {
 fn redis_prometheus_shows_a_quorum_in_trouble() {
     let (sandbox, mut servers) = Sandbox::on_quorum(3);
     let holder = sandbox.hold("x", "pid");
-    let waiter = sandbox.start("run x true");
+    let waiter = sandbox.start("run -v x true");
     waiter.says("waiting");
     let (exporter, address) = serve(&sandbox);
     let prometheus = start(&sandbox, &address);

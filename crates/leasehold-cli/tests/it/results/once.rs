@@ -106,7 +106,7 @@ fn concurrent_call_waits_or_is_busy() {
     call("-n").wait().fails(75, &busy);
     let busy = ["gave up after 200ms"];
     call("-w 200ms -E 9").wait().fails(9, &busy);
-    let waiting = call("");
+    let waiting = call("-v");
     waiting.says("waiting");
     sandbox.open_gate("gate");
     assert_one_result(&sandbox, &[&first.wait(), &waiting.wait()]);

@@ -167,7 +167,7 @@ fn request_waits_for_permit_holders() {
     let holder = sandbox.hold("--permits 2 x", "pid");
     let busy = sandbox.run("once -n x -- echo done");
     busy.fails(75, &["lock \"x\"", "held"]);
-    let waiting = sandbox.start("once x -- echo done");
+    let waiting = sandbox.start("once -v x -- echo done");
     waiting.says("waiting");
     sandbox.let_go();
     holder.wait().succeeds();

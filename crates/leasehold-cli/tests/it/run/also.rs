@@ -54,7 +54,7 @@ fn waiter_names_its_lock_and_holds_earlier_ones() {
     waiting.says(r#""event":"waiting""#);
     until("a is held meanwhile", || !sandbox.is_free("a"));
     assert!(sandbox.is_free("c"));
-    let text = sandbox.start("run d --also b true");
+    let text = sandbox.start("run -v d --also b true");
     let held = format!("held by leasehold (pid {}", holder.pid());
     text.says(&format!(r#"waiting for lock "b", {held}"#));
     sandbox.let_go();

@@ -88,7 +88,7 @@ fn the_status_names_every_holder() {
 fn end_of_a_wait_is_reported_with_times() {
     let sandbox = Sandbox::new();
     let first = sandbox.hold("x", "pid");
-    let second = sandbox.start(&sh("run x", "exit 3"));
+    let second = sandbox.start(&sh("run -v x", "exit 3"));
     second.says("for lock \"x\", held by ");
     sandbox.let_go();
     first.wait();

@@ -1,7 +1,9 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use crate::support::harness::Sandbox;
 use crate::support::processes;
@@ -11,7 +13,7 @@ use crate::support::program::sh;
 fn one_waits_says_for_whom_and_then_runs() {
     let sandbox = Sandbox::new();
     let first = sandbox.hold("deploy", "held");
-    let second = sandbox.start(&sh("run deploy", "cat first"));
+    let second = sandbox.start(&sh("run -v deploy", "cat first"));
     let holder = format!("held by leasehold (pid {} on ", first.pid());
     second.says(&holder);
     sandbox.let_go();
@@ -51,6 +53,35 @@ fn a_wait_ends_when_it_was_said_to() {
     assert!(!sandbox.path("second").exists());
 }
 
+/// Cron sends mail for each line.
+#[test]
+fn wait_that_succeeds_writes_nothing_to_a_log() {
+    let sandbox = Sandbox::new();
+    let first = sandbox.hold("deploy", "held");
+    let second = sandbox.start("run --json-file events deploy touch second");
+    let has_event = |line: &String| line.contains("waiting");
+    until("the event of the wait", || {
+        sandbox.lines_in("events").iter().any(has_event)
+    });
+    sandbox.let_go();
+    first.wait().succeeds();
+    assert_eq!(second.wait().succeeds().stderr, "");
+    let kind = |line: &String| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        event["event"].as_str().unwrap().to_owned()
+    };
+    let kinds: Vec<String> = sandbox.lines_in("events").iter().map(kind).collect();
+    assert_eq!(kinds, ["waiting", "acquired", "released", "end"]);
+}
+
+#[test]
+fn events_file_that_cannot_be_written_is_74() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run("run --json-file none/events deploy touch ran");
+    ended.fails(74, &["cannot write events to none/events"]);
+    assert!(!sandbox.path("ran").exists());
+}
+
 #[test]
 fn shortest_wait_takes_a_free_lock() {
     let sandbox = Sandbox::new();
@@ -66,7 +97,7 @@ fn signal_ends_a_wait_without_trace() {
     let sandbox = Sandbox::new();
     let first = sandbox.hold("deploy", "held");
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        let second = sandbox.start("run deploy touch second");
+        let second = sandbox.start("run -v deploy touch second");
         second.says("waiting");
         second.signal(signal);
         // A shell would go on with its script after an exit code.
@@ -82,7 +113,7 @@ fn signal_ends_a_wait_without_trace() {
 fn an_ignored_signal_does_not_end_a_wait() {
     let sandbox = Sandbox::new();
     let first = sandbox.hold("deploy", "held");
-    let second = sandbox.shell("trap '' HUP; exec \"$LEASEHOLD\" run deploy true");
+    let second = sandbox.shell("trap '' HUP; exec \"$LEASEHOLD\" run -v deploy true");
     second.says("waiting");
     second.signal(Signal::SIGHUP);
     sandbox.let_go();
@@ -94,7 +125,7 @@ fn an_ignored_signal_does_not_end_a_wait() {
 fn stopped_waiter_continues_waiting() {
     let sandbox = Sandbox::new();
     let first = sandbox.hold("deploy", "held");
-    let second = sandbox.start("run deploy true");
+    let second = sandbox.start("run -v deploy true");
     second.says("waiting");
     second.signal(Signal::SIGTSTP);
     processes::until_stopped(second.pid());

@@ -103,7 +103,7 @@ fn killed_leader_is_followed_on_etcd() {
     let lead = |who: &str| {
         let script =
             "echo $$ > pid-$0; echo $LEASEHOLD_FENCE >> fences; while :; do sleep 0.02; done";
-        let args = format!("elect --ttl 3s --value {who} x");
+        let args = format!("elect -v --ttl 3s --value {who} x");
         sandbox.start(&sh(&args, &script.replace("$0", who)))
     };
     let first = lead("a");

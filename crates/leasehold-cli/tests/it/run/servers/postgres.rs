@@ -15,7 +15,7 @@ fn run_holds_the_lock_and_shows_its_fence() {
     sandbox
         .run("run -n --shared x true")
         .fails(75, &["held by"]);
-    let waiter = sandbox.start(&sh("run x", "echo $LEASEHOLD_FENCE > fence"));
+    let waiter = sandbox.start(&sh("run -v x", "echo $LEASEHOLD_FENCE > fence"));
     waiter.says("1st in the queue");
     sandbox.let_go();
     assert_eq!(holder.wait().code(), 0);
@@ -30,7 +30,7 @@ fn waiters_of_other_processes_are_served_in_order() {
     let (sandbox, _server) = Sandbox::on_postgres();
     let holder = sandbox.hold("x", "pid");
     let waits = |number: u32| {
-        let waiter = sandbox.start(&sh("run x", &format!("echo {number} >> order")));
+        let waiter = sandbox.start(&sh("run -v x", &format!("echo {number} >> order")));
         let place = ["1st", "2nd", "3rd"][number as usize - 1];
         waiter.says(&format!("{place} in the queue"));
         waiter
@@ -139,7 +139,7 @@ fn leader_is_elected_and_observed() {
         let script = format!(
             "echo $$ > {who}.pid; echo $LEASEHOLD_FENCE >> fences; while :; do sleep 0.02; done"
         );
-        sandbox.start(&sh(&format!("elect --ttl 3s --value {who} x"), &script))
+        sandbox.start(&sh(&format!("elect -v --ttl 3s --value {who} x"), &script))
     };
     let first = lead("a");
     until_led(&sandbox, 1);

@@ -278,7 +278,7 @@ fn key_of_another_type_is_65() {
 fn foreign_lock_without_end_is_named() {
     let (sandbox, server) = Sandbox::on_redis();
     server.command(&["SET", "job", "1"]);
-    let waiter = sandbox.start("run -w 40s job true");
+    let waiter = sandbox.start("run -v -w 40s job true");
     waiter.says("(the key holds a number, as Redisson's semaphores");
     waiter.says("which never expires");
     let status = sandbox.run("status job").stdout;
@@ -302,7 +302,7 @@ fn same_reason_of_many_servers_is_told_once() {
         &["it restarted, lost data, or is new", "leasehold init"],
     );
     assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
-    let waiting = sandbox.start("run -w 30s x touch ran");
+    let waiting = sandbox.start("run -v -w 30s x touch ran");
     waiting.says("waiting for ");
     let warnings = waiting.stderr().matches("warning: ").count();
     // Clients ask the servers at the same time, so the rest differs by a second at most.

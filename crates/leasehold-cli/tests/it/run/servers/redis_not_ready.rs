@@ -52,7 +52,7 @@ fn assert_waiter_outlasts(
     end: impl Fn(&RedisServer),
 ) {
     hold_by_foreigner(servers);
-    let waiter = sandbox.start("run --ttl 3s x echo mine");
+    let waiter = sandbox.start("run -v --ttl 3s x echo mine");
     waiter.says("waiting for lock");
     servers.iter().take(2).for_each(begin);
     waiter.says(refusal);
@@ -151,7 +151,7 @@ fn election_outlasts_refused_writes() {
     let (sandbox, server) = Sandbox::on_redis();
     let lead = |who: &str| {
         let script = "echo $LEASEHOLD_FENCE >> fences; exec sleep 1000";
-        sandbox.start(&sh(&format!("elect --ttl 3s --value {who} x"), script))
+        sandbox.start(&sh(&format!("elect -v --ttl 3s --value {who} x"), script))
     };
     let leader = lead("a");
     until_led(&sandbox, 1);

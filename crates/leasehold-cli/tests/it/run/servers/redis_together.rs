@@ -74,7 +74,7 @@ fn status_counts_the_permits_in_use() {
         let holders = ["one", "two"].map(|name| sandbox.hold("--permits 2 workers", name));
         let busy = sandbox.run("run -n --permits 2 workers touch ran");
         busy.fails(75, &["workers", "held by leasehold", "one of 2 permits"]);
-        let third = sandbox.start("run --permits 2 workers touch ran");
+        let third = sandbox.start("run -v --permits 2 workers touch ran");
         third.says("waiting for lock \"workers\"");
         let mut text = String::new();
         // A client may register itself a moment after it takes its lock.

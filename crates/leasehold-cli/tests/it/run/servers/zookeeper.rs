@@ -109,7 +109,7 @@ fn zookeeper_elects_one_leader_after_another() {
     let (sandbox, _servers) = on_zookeeper(1);
     let lead = |who: &str| {
         let script = format!("echo {who} >> led; while :; do sleep 0.02; done");
-        sandbox.start(&sh(&format!("elect --ttl 3s --value {who} x"), &script))
+        sandbox.start(&sh(&format!("elect -v --ttl 3s --value {who} x"), &script))
     };
     let first = lead("a");
     until("a leads", || sandbox.lines_in("led") == ["a"]);
