@@ -162,11 +162,10 @@ const ENVIRONMENT: &[Row] = &[
     ),
     row("", STORE, "$XDG_CONFIG_HOME/leasehold or /etc/leasehold"),
     row(
-        "LEASEHOLD_NO_COMMAND",
+        "LEASEHOLD_SHOW_COMMAND",
         RUNS,
-        "1: do not show CMD to others, as --no-command",
+        "what others see of CMD: none, name or line",
     ),
-    row("", RUNS, "(no_command = true in leasehold.toml)"),
     row(
         "LEASEHOLD_TTL",
         &["run", "elect", "once", "hold", "acquire"],

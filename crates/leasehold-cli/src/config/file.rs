@@ -5,6 +5,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::options::defaults::Defaults;
+use crate::options::holder_args::ShowCommand;
 use crate::options::span::{span, wait_span};
 use crate::output::failure::Failure;
 use crate::store::addresses::Addresses;
@@ -18,8 +19,7 @@ struct ConfigFile {
     store: Option<Spanned<OneOrMany>>,
     #[serde(default)]
     require_store: bool,
-    #[serde(default)]
-    no_command: bool,
+    show_command: Option<ShowCommand>,
     ttl: Option<Spanned<String>>,
     wait: Option<Spanned<String>>,
 }
@@ -28,7 +28,7 @@ impl ConfigFile {
     /// A key that is of no use without a store.
     fn needs_store(&self) -> Option<&'static str> {
         let keys = [
-            ("no_command", self.no_command),
+            ("show_command", self.show_command.is_some()),
             ("ttl", self.ttl.is_some()),
             ("wait", self.wait.is_some()),
         ];
@@ -80,6 +80,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
     let defaults = Defaults {
         ttl: duration("ttl", file.ttl, span)?,
         wait: duration("wait", file.wait, wait_span)?,
+        show_command: file.show_command,
     };
     let start = store.span().start;
     let urls = match store.into_inner() {
@@ -92,7 +93,6 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
         OneOrMany::Many(urls) => urls,
     };
     let mut addresses = Addresses::new(urls, place(start))?;
-    addresses.no_command = file.no_command;
     addresses.defaults = defaults;
     Ok(Some(addresses))
 }
@@ -131,7 +131,7 @@ mod tests {
         for text in ["", "require_store = false"] {
             assert!(refusal(read(text)).contains("missing field `store`"));
         }
-        for key in ["no_command = true", "ttl = '5s'", "wait = '5s'"] {
+        for key in ["show_command = 'line'", "ttl = '5s'", "wait = '5s'"] {
             let text = refusal(read(&format!("require_store = true\n{key}")));
             let name = key.split(' ').next().unwrap();
             let rule = format!("{name} applies to the `store`");

@@ -53,7 +53,6 @@ impl ReleaseOrder {
         let store = OpenStore::open(&Choice::Stores(Addresses {
             urls: self.urls,
             source: "the wrapper".into(),
-            no_command: true,
             defaults: Defaults::default(),
             password: self.password,
             warnings: Vec::new(),

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum as _;
+
+use crate::options::holder_args::ShowCommand;
 use crate::options::span::{span, wait_span};
 use crate::output::failure::Failure;
 
@@ -10,6 +13,7 @@ use crate::output::failure::Failure;
 pub(crate) struct Defaults {
     pub(crate) ttl: Option<Duration>,
     pub(crate) wait: Option<Duration>,
+    pub(crate) show_command: Option<ShowCommand>,
 }
 
 impl Defaults {
@@ -32,13 +36,26 @@ impl Defaults {
             given => Ok(given),
         }
     }
+
+    /// What others see of a command: the option, then LEASEHOLD_SHOW_COMMAND, then the file, otherwise the name.
+    pub(crate) fn show_command(self, given: Option<ShowCommand>) -> Result<ShowCommand, Failure> {
+        if let Some(given) = given {
+            return Ok(given);
+        }
+        let parse = |text: &str| {
+            let rule = |_| "it must be none, name or line".to_owned();
+            ShowCommand::from_str(text, false).map_err(rule)
+        };
+        let known = variable("LEASEHOLD_SHOW_COMMAND", parse)?.or(self.show_command);
+        Ok(known.unwrap_or(ShowCommand::Name))
+    }
 }
 
 /// The value of a variable. An empty one counts as not set.
-fn variable(
+fn variable<T>(
     name: &str,
-    parse: impl Fn(&str) -> Result<Duration, String>,
-) -> Result<Option<Duration>, Failure> {
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Failure> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else {
         return Ok(None);
     };

@@ -1,8 +1,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use leasehold::store::ClientInfo;
+use serde::Deserialize;
+
+use crate::options::defaults::Defaults;
+use crate::output::failure::Failure;
 
 /// What others see next to the holder or waiter. Part of the subcommands that take a lock.
 #[derive(Clone, Debug, Default, Args)]
@@ -17,13 +21,12 @@ pub(crate) struct LabelArgs {
 /// What others see of CMD, and what CMD sees. Part of the subcommands that run a command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CommandArgs {
-    /// Hide CMD from the other users of the store.
+    /// What the other users of the store see of CMD.
     ///
-    /// Without it, every user of the store can read the first 200 bytes of CMD and its arguments. Use it if
-    /// they contain a secret. LEASEHOLD_NO_COMMAND=1 does the same for all runs, and `no_command = true` in
-    /// leasehold.toml for all that use the store in that file.
-    #[arg(long)]
-    pub(crate) no_command: bool,
+    /// Arguments may contain secrets, so the default is the name alone. LEASEHOLD_SHOW_COMMAND is the default of all
+    /// runs, and then `show_command` in leasehold.toml for all that use the store in that file. At most 200 bytes.
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub(crate) show_command: Option<ShowCommand>,
 
     /// Pass the password of the store to CMD.
     ///
@@ -40,12 +43,30 @@ pub(crate) struct CommandArgs {
     pub(crate) json_file: Option<PathBuf>,
 }
 
+/// What others see of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ShowCommand {
+    /// Nothing.
+    None,
+    /// Its name, without arguments.
+    Name,
+    /// The whole line.
+    Line,
+}
+
 impl CommandArgs {
     /// The command as others see it.
-    pub(crate) fn shown(&self, command: &[OsString]) -> Option<String> {
-        let variable = std::env::var_os("LEASEHOLD_NO_COMMAND");
-        let is_set = variable.is_some_and(|value| value != "0" && !value.is_empty());
-        (!self.no_command && !is_set).then(|| line(command))
+    pub(crate) fn shown(
+        &self,
+        command: &[OsString],
+        defaults: Defaults,
+    ) -> Result<Option<String>, Failure> {
+        Ok(match defaults.show_command(self.show_command)? {
+            ShowCommand::None => None,
+            ShowCommand::Name => Some(line(&command[..command.len().min(1)])),
+            ShowCommand::Line => Some(line(command)),
+        })
     }
 }
 
@@ -78,11 +99,21 @@ mod tests {
     #[test]
     fn words_with_spaces_are_quoted() {
         let command = ["sh", "-c", "sleep 5", ""].map(OsString::from);
-        let mut args = CommandArgs::default();
-        let shown = args.shown(&command);
-        assert_eq!(shown.as_deref(), Some("sh -c 'sleep 5' ''"));
-        args.no_command = true;
-        assert_eq!(args.shown(&command), None);
+        let shown = |show_command| {
+            let args = CommandArgs {
+                show_command,
+                ..CommandArgs::default()
+            };
+            args.shown(&command, Defaults::default()).unwrap()
+        };
+        assert_eq!(
+            shown(None).as_deref(),
+            Some("sh"),
+            "no arguments by default"
+        );
+        let line = shown(Some(ShowCommand::Line));
+        assert_eq!(line.as_deref(), Some("sh -c 'sleep 5' ''"));
+        assert_eq!(shown(Some(ShowCommand::None)), None);
     }
 
     #[test]

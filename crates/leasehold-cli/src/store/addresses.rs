@@ -37,8 +37,6 @@ pub(crate) struct Addresses {
     pub(crate) urls: Vec<String>,
     /// Their source, for error messages.
     pub(crate) source: String,
-    /// Whether the holders and waiters of this store hide their commands from others.
-    pub(crate) no_command: bool,
     /// The defaults for locks of this store.
     pub(crate) defaults: Defaults,
     /// The password for a server whose address has none.
@@ -62,7 +60,6 @@ impl Addresses {
         Ok(Self {
             urls,
             source,
-            no_command: false,
             defaults: Defaults::default(),
             password: None,
             warnings: Vec::new(),

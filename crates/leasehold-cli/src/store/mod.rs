@@ -47,8 +47,6 @@ pub(crate) struct OpenStore {
     location: String,
     /// The option, the variable, or the line of a file that configures the store. `None` for the default.
     source: Option<String>,
-    /// Whether others must not see the commands of its holders.
-    no_command: bool,
     copies: usize,
     /// `None` for the files of this machine and user.
     addresses: Option<Addresses>,
@@ -64,10 +62,10 @@ impl OpenStore {
         let opened = backend.open()?;
         let mut locations = opened.store.locations();
         locations.sort_unstable();
-        let (source, no_command) = match choice {
-            Choice::Local => (Some("--local".into()), false),
-            Choice::Unsaid => (None, false),
-            Choice::Stores(addresses) => (Some(addresses.source.clone()), addresses.no_command),
+        let source = match choice {
+            Choice::Local => Some("--local".into()),
+            Choice::Unsaid => None,
+            Choice::Stores(addresses) => Some(addresses.source.clone()),
         };
         let addresses = match choice {
             Choice::Stores(addresses) => Some(addresses.clone()),
@@ -78,7 +76,6 @@ impl OpenStore {
             copies: backend.copies(),
             opened,
             source,
-            no_command,
             addresses,
         })
     }
@@ -134,7 +131,6 @@ impl OpenStore {
     /// A client that takes these locks, as others see it.
     pub(crate) fn holder(&self, lock_options: &LockOptions) -> OwnClient {
         let command = lock_options.command.as_deref();
-        let command = command.filter(|_| !self.no_command);
         let client = Client::builder(Arc::clone(&self.opened.store))
             .program(lock_options.program)
             .user(user::name())
@@ -191,7 +187,6 @@ mod tests {
         OpenStore::open(&Choice::Stores(Addresses {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
             source: "--store".into(),
-            no_command: false,
             defaults: Defaults::default(),
             password: None,
             warnings: Vec::new(),

@@ -37,7 +37,7 @@ pub(crate) struct ElectArgs {
     /// Runs until a signal arrives.
     #[arg(
         long,
-        conflicts_with_all = ["value", "ttl", "grace", "lock_delay", "label", "no_command", "command"]
+        conflicts_with_all = ["value", "ttl", "grace", "lock_delay", "label", "show_command", "command"]
     )]
     pub(crate) observe: bool,
 
@@ -120,7 +120,7 @@ impl ElectArgs {
             lock_delay: self.lock_delay,
             json: self.json,
             label: self.label.label.clone(),
-            command: self.shown.shown(&self.command),
+            command: self.shown.shown(&self.command, defaults)?,
             ..LockOptions::alone(&self.name, defaults.ttl(self.ttl)?)
         })
     }

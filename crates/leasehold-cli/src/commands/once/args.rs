@@ -148,7 +148,7 @@ impl OnceArgs {
             busy_code: self.busy_code,
             json: self.json,
             label: self.label.label.clone(),
-            command: self.shown.shown(&self.command),
+            command: self.shown.shown(&self.command, defaults)?,
             ..LockOptions::alone(&self.name, defaults.ttl(self.ttl)?)
         })
     }

@@ -119,7 +119,7 @@ impl RunArgs {
             also: self.also.clone(),
             max_hold: self.max_hold,
             lock_delay: self.lock_delay,
-            command: self.shown.shown(&self.words()),
+            command: self.shown.shown(&self.words(), defaults)?,
             ..self.lock.lock_options(name, self.json, defaults)?
         })
     }

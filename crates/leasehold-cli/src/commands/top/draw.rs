@@ -327,8 +327,8 @@ mod tests {
     fn example() -> Top {
         let mut found = snapshot(&["backup", "deploy", "report"]);
         let of = [
-            ("db-1", 9_000, "pg_dump shop"),
-            ("web-1", 252, "./deploy.sh --all"),
+            ("db-1", 9_000, "pg_dump"),
+            ("web-1", 252, "./deploy.sh"),
             ("web-2", 31, "./report.sh"),
         ];
         for (lock, (host, secs, command)) in found.listing.locks.iter_mut().zip(of) {

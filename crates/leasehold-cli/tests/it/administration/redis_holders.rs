@@ -20,7 +20,7 @@ fn holder(sandbox: &Sandbox) -> Value {
 #[test]
 fn holder_is_shown_with_label_and_command() {
     on_all_stores(|sandbox| {
-        let running = hold(sandbox, "--label nightly");
+        let running = hold(sandbox, "--label nightly --show-command line");
         let seen = holder(sandbox);
         let known = json!({
             "pid": running.pid(), "program": "leasehold", "label": "nightly", "command": "cat gate"
@@ -46,11 +46,11 @@ fn holder_is_shown_with_label_and_command() {
 #[test]
 fn command_is_hidden_on_request() {
     let sandbox = Sandbox::new();
-    let running = hold(&sandbox, "--no-command");
+    let running = hold(&sandbox, "--show-command none");
     assert_eq!(holder(&sandbox)["command"], Value::Null);
     sandbox.open_gate("gate");
     running.wait().succeeds();
-    let hidden = ("LEASEHOLD_NO_COMMAND", "1");
+    let hidden = ("LEASEHOLD_SHOW_COMMAND", "none");
     let running = sandbox.start_with(hidden, "run y cat gate");
     leasehold_testkit::servers::until("the lock is held", || !sandbox.is_free("y"));
     let status = sandbox.run("status y").stdout;
@@ -64,7 +64,7 @@ fn command_is_hidden_by_the_configuration_file() {
     let (sandbox, server) = Sandbox::on_redis();
     std::fs::write(
         sandbox.path("c.toml"),
-        format!("store = '{}'\nno_command = true\n", server.url()),
+        format!("store = '{}'\nshow_command = 'none'\n", server.url()),
     )
     .unwrap();
     sandbox.gate("gate");
@@ -82,6 +82,11 @@ fn command_is_hidden_by_the_configuration_file() {
 fn waiter_is_shown_with_its_label() {
     let (sandbox, _server) = Sandbox::on_redis();
     let running = hold(&sandbox, "");
+    assert_eq!(
+        holder(&sandbox)["command"],
+        "cat",
+        "arguments may be secret"
+    );
     let waiter = sandbox.start("run -v --label second x true");
     waiter.says("1st in the queue");
     let waiters = sandbox.run("waiters --json x").json();

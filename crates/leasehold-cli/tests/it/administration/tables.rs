@@ -31,7 +31,7 @@ fn on_terminal(sandbox: &Sandbox, options: &[&str]) -> String {
 fn table_is_cut_on_a_terminal_only() {
     let sandbox = Sandbox::new();
     let job = "echo > started; while [ ! -e go ]; do sleep 0.02; done; echo a very long command";
-    let holder = sandbox.start(&sh("run --label nightly deploy", job));
+    let holder = sandbox.start(&sh("run --show-command line --label nightly deploy", job));
     sandbox.line_in("started");
     let fitted = on_terminal(&sandbox, &[]);
     let pid = format!(" {} ", holder.pid());

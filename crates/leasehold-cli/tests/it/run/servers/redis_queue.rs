@@ -188,10 +188,10 @@ fn terminal_shows_the_place_until_interrupted() {
     let mut terminal = OnTerminal::leasehold(&sandbox, "run x true");
     let held = format!("for \"x\", held by pid {} on ", holder.pid());
     terminal.shows(&held);
-    terminal.shows(", 2nd in the queue, running sh -c ");
+    terminal.shows(", 2nd in the queue, running sh");
     first.signal(Signal::SIGINT);
     assert_eq!(first.wait().code(), 130);
-    terminal.shows(", 1st in the queue, running sh -c ");
+    terminal.shows(", 1st in the queue, running sh");
     terminal.types(CTRL_C);
     assert_eq!(terminal.exit_code(), 130);
     assert_eq!(waiting(&sandbox), [0; 0]);
