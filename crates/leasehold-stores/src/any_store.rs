@@ -97,7 +97,9 @@ impl AnyStore {
             return Err(invalid("no store URL; expected at least one"));
         };
         if addresses.iter().any(|address| address.is_empty()) {
-            return Err(invalid("a store URL is empty; remove the extra comma"));
+            return Err(invalid(
+                "a store URL is empty; give one such as redis://host, or remove an extra comma",
+            ));
         }
         if first.starts_with(['/', '.', '~']) {
             let text = format!(

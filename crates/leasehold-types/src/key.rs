@@ -1,3 +1,4 @@
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 ///
 /// assert_eq!(Key::new("invoices/2026-11")?.as_str(), "invoices/2026-11");
 /// assert!(Key::new("").unwrap_err().to_string().contains("empty"));
+/// assert!("deploy".parse::<Key>()? == "deploy");
 /// # Ok::<(), leasehold::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +38,25 @@ impl Key {
 
 impl AsRef<str> for Key {
     fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<str> for Key {
+    fn eq(&self, name: &str) -> bool {
+        &*self.0 == name
+    }
+}
+
+impl PartialEq<&str> for Key {
+    fn eq(&self, name: &&str) -> bool {
+        &*self.0 == *name
+    }
+}
+
+/// A map with keys can be asked for a name.
+impl Borrow<str> for Key {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

@@ -35,7 +35,7 @@ fn advice(given: &str) -> Option<&'static str> {
     known.map(|(_, advice)| *advice)
 }
 
-const HABITS: [(&[&str], &str); 15] = [
+const HABITS: [(&[&str], &str); 16] = [
     (
         &["--timeout", "--wait-time", "--wait-timeout"],
         "the maximum time to wait is -w SPAN (--wait), as in: -w 5s",
@@ -55,6 +55,10 @@ const HABITS: [(&[&str], &str); 15] = [
     (
         &["--silent"],
         "to see only what is wrong, give -q (--quiet)",
+    ),
+    (
+        &["--close"],
+        "leave this option out: CMD never inherits the lock, and a process that it leaves behind does not keep it",
     ),
     (&["-f", "--follow"], "to repeat it, give --watch"),
     (

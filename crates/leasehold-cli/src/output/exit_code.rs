@@ -74,7 +74,7 @@ impl ExitCode {
         match error.kind() {
             // The servers refuse this client's list or limits. Its arguments may well be right.
             ErrorKind::InvalidInput if !error.members().is_empty() => Self::UNSOUND,
-            ErrorKind::NotInitialized => Self::UNSOUND,
+            ErrorKind::NotInitialized | ErrorKind::Misconfigured => Self::UNSOUND,
             ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::PermitsDiffer => {
                 Self::USAGE
             }
@@ -96,7 +96,7 @@ impl ExitCode {
     /// wrong password), the code of that failure. Another quorum configuration has its own code, because
     /// waiting does not help.
     fn of_members(error: &Error) -> Self {
-        let differs = |m: &MemberFailure| m.error.kind() == ErrorKind::InvalidInput;
+        let differs = |m: &MemberFailure| m.error.kind() == ErrorKind::Misconfigured;
         if error.members().iter().any(differs) {
             return Self::UNSOUND;
         }
@@ -164,17 +164,18 @@ mod tests {
         assert_eq!(code(ErrorKind::Closed), 125);
         assert_eq!(code(ErrorKind::Fenced), 76);
         assert_eq!(code(ErrorKind::NotInitialized), 78);
+        assert_eq!(code(ErrorKind::Misconfigured), 78);
     }
 
     #[test]
     fn uniform_quorum_failure_has_that_code() {
-        use ErrorKind::{InvalidInput, Refused, Unreachable, Untrusted};
+        use ErrorKind::{Misconfigured, Refused, Unreachable, Untrusted};
         let code = |kinds: &[ErrorKind]| ExitCode::of_error(&no_quorum(kinds));
         assert_eq!(code(&[Refused, Refused]), ExitCode::REFUSED);
         assert_eq!(code(&[Refused, Unreachable]), ExitCode::UNREACHABLE);
         assert_eq!(code(&[]), ExitCode::UNREACHABLE);
         assert_eq!(code(&[Untrusted, Untrusted]), ExitCode::UNREACHABLE);
-        assert_eq!(code(&[Unreachable, InvalidInput]), ExitCode::UNSOUND);
+        assert_eq!(code(&[Unreachable, Misconfigured]), ExitCode::UNSOUND);
     }
 
     #[test]

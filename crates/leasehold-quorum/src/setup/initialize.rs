@@ -192,8 +192,10 @@ fn has_a_record(member_record: &MemberRecord) -> String {
 /// The error has the kind of an obstacle that waiting does not mend, if there is one.
 fn nothing_written(obstacles: Vec<MemberFailure>) -> Error {
     let kind = |failure: &MemberFailure| failure.error.kind();
-    let lasting =
-        |kind: ErrorKind| matches!(kind, ErrorKind::InvalidInput | ErrorKind::Unsupported);
+    let lasting = |kind| {
+        use ErrorKind::{InvalidInput, Misconfigured, Unsupported};
+        matches!(kind, InvalidInput | Misconfigured | Unsupported)
+    };
     let kind = match obstacles.iter().map(kind).any(lasting) {
         true => ErrorKind::InvalidInput,
         false => kind(&obstacles[0]),

@@ -185,10 +185,9 @@ impl UntrustedReason {
 
     pub(crate) fn error(&self) -> Error {
         let kind = match self {
-            Self::OtherSet { .. } | Self::Claimed { .. } | Self::SameServer(_) => {
-                ErrorKind::InvalidInput
+            Self::OtherSet { .. } | Self::Claimed { .. } | Self::SameServer(_) | Self::Unfit(_) => {
+                ErrorKind::Misconfigured
             }
-            Self::Unfit(_) => ErrorKind::Unsupported,
             // Also a server that was replaced: perhaps it was admitted again, and this client has not heard of it yet.
             _ => ErrorKind::Untrusted,
         };

@@ -82,7 +82,7 @@ impl Info {
             let rule = format!(
                 "{rule}, or accept a second holder with ?evicting=accept in the URL of a single server"
             );
-            Err(Error::new(ErrorKind::Unsupported, rule))
+            Err(Error::new(ErrorKind::Misconfigured, rule))
         })
     }
 

@@ -8,6 +8,9 @@ pub enum ErrorKind {
     InvalidInput,
     /// The store cannot do what was asked (shared mode, a network file system, an old server).
     Unsupported,
+    /// The servers are not set up for this client: they belong to another quorum, or may evict locks. The message names what
+    /// to change.
+    Misconfigured,
     /// The store was not prepared for locks, or for another version of this library; the message names what prepares it.
     NotInitialized,
     /// The lock is in use with another number of permits; the message has both.
@@ -47,6 +50,7 @@ impl fmt::Display for ErrorKind {
         f.pad(match self {
             Self::InvalidInput => "invalid input",
             Self::Unsupported => "unsupported",
+            Self::Misconfigured => "misconfigured",
             Self::NotInitialized => "not initialized",
             Self::PermitsDiffer => "another number of permits is in use",
             Self::Busy => "busy",

@@ -273,11 +273,13 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
+    /// Returns the cause, or what is behind it if the message has the text of the cause: a chain would print it twice.
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0
-            .source
-            .as_ref()
-            .map(|source| &**source as &(dyn StdError + 'static))
+        let cause: &(dyn StdError + 'static) = &**self.0.source.as_ref()?;
+        match self.0.message.contains(&cause.to_string()) {
+            true => cause.source(),
+            false => Some(cause),
+        }
     }
 }
 
@@ -361,6 +363,16 @@ mod tests {
             error.to_string(),
             "no quorum; b, c: connection refused; a: no answer yet"
         );
+    }
+
+    #[test]
+    fn chain_of_causes_says_nothing_twice() {
+        let cause = || std::io::Error::other("connection refused");
+        let named = Error::new(ErrorKind::Io, "no connection: connection refused");
+        assert!(named.with_source(cause()).source().is_none());
+        let silent = Error::new(ErrorKind::Io, "cannot read").with_source(cause());
+        let text = silent.source().unwrap().to_string();
+        assert_eq!(text, "connection refused");
     }
 
     #[test]

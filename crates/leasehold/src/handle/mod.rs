@@ -50,6 +50,7 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner};
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
 #[derive(Clone, PartialEq, Eq)]
+#[must_use = "without its handle, nobody can release the lock before its TTL ends"]
 pub struct Handle {
     pub(crate) key: Key,
     pub(crate) owner: Owner,
@@ -110,7 +111,6 @@ impl Handle {
     /// Returns the same handle, whose lease lives for `ttl` from its next renewal on: at most the longest
     /// TTL of the store. This does not shorten a lease that already lasts longer; it only shortens the
     /// deadline.
-    #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self

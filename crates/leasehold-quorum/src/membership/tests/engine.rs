@@ -126,7 +126,7 @@ fn client_of_another_quorum_sends_no_lock_request() {
         };
         let mut fixture = Fixture::of(quorum, members, enforced);
         let error = fixture.acquire().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert_eq!(error.kind(), ErrorKind::Misconfigured);
         let text = error.to_string();
         let reason =
             ": belongs to another quorum (generation 1): it has m0,m1,m2,m3,m4, this client m0";

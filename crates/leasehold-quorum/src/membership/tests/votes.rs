@@ -249,7 +249,7 @@ fn client_of_another_quorum_is_refused() {
     let mut fewer = quorum.client(set(3), true);
     assert_eq!(quorum.access(&mut fewer, 0), Access::Closed);
     let obstacle = fewer.obstacle(quorum.ours(), 0.into()).unwrap();
-    assert_eq!(obstacle.error.kind(), ErrorKind::InvalidInput);
+    assert_eq!(obstacle.error.kind(), ErrorKind::Misconfigured);
     assert_eq!(
         obstacle.to_string(),
         "m0: belongs to another quorum (generation 1): it has m0,m1,m2,m3,m4, this client m0,m1,m2"

@@ -108,7 +108,7 @@ async fn server_that_evicts_is_refused() {
         .directive("maxmemory", "100mb")
         .directive("maxmemory-policy", "allkeys-lru")
         .start();
-    let text = refusal(&server.url(), ErrorKind::Unsupported).await;
+    let text = refusal(&server.url(), ErrorKind::Misconfigured).await;
     for part in [
         "allkeys-lru",
         "maxmemory-policy noeviction",

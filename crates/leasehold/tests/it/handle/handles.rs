@@ -220,7 +220,7 @@ async fn an_adopted_handle_is_a_guard_like_any() {
 async fn renewal_of_a_handle_allows_no_repair() {
     let fixture = Fixture::new();
     let handle = handle(&fixture.client).await;
-    fixture.client.renew(&handle).await.unwrap();
+    let _renewed = fixture.client.renew(&handle).await.unwrap();
     let calls = fixture.store.calls();
     let mut renewals = calls.iter().filter_map(|call| match call {
         StoreCall::Renew(request) => Some(request),

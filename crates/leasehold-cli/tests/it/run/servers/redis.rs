@@ -61,8 +61,8 @@ fn server_that_evicts_is_refused_unless_accepted() {
         .start();
     let strict = Sandbox::on(&[server.url()]);
     let remedies = ["maxmemory-policy noeviction", "?evicting=accept"];
-    strict.run("run -n x true").fails(64, &remedies);
-    strict.run("run x true").fails(64, &remedies);
+    strict.run("run -n x true").fails(78, &remedies);
+    strict.run("run x true").fails(78, &remedies);
     let url = format!("{}?evicting=accept", server.url());
     Sandbox::on(std::slice::from_ref(&url))
         .run("run -n x true")
