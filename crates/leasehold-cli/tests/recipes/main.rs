@@ -53,32 +53,74 @@ fn assert_runs(words: &[String]) {
     assert!(output.status.success(), "{words:?}: {output:?}");
 }
 
+/// The manifest with this number on the page about Kubernetes.
+fn with_manifest(number: usize, kind: &str, check: impl FnOnce(&Yaml<'_>)) {
+    let page = page("kubernetes.md");
+    let manifests = Yaml::load_from_str(blocks(&page, "yaml")[number]).unwrap();
+    let [manifest] = manifests.as_slice() else {
+        panic!("one manifest a block");
+    };
+    assert_eq!(manifest["kind"].as_str(), Some(kind));
+    check(manifest);
+}
+
+fn at<'a>(manifest: &'a Yaml<'a>, path: &str) -> &'a Yaml<'a> {
+    path.split('/').fold(manifest, |node, name| &node[name])
+}
+
+/// The command of the only container, which has the file of the secret.
+fn command_of(pod: &Yaml<'_>) -> Vec<String> {
+    let container = &pod["containers"][0];
+    let mut variables = container["env"].as_sequence().unwrap().iter();
+    let config = variables.find(|it| it["name"].as_str() == Some("LEASEHOLD_CONFIG"));
+    let mounted = container["volumeMounts"][0]["mountPath"].as_str().unwrap();
+    let file = format!("{mounted}/leasehold.toml");
+    assert_eq!(config.unwrap()["value"].as_str(), Some(&*file));
+    let secret = &pod["volumes"][0]["secret"]["secretName"];
+    assert_eq!(secret.as_str(), Some("leasehold"));
+    let command = container["command"].as_sequence().unwrap().iter();
+    command.map(|it| it.as_str().unwrap().to_owned()).collect()
+}
+
 #[test]
 fn kubernetes_manifests_run_their_commands() {
-    let page = page("kubernetes.md");
-    for (block, kind, containers) in [
-        (
-            0,
-            "CronJob",
-            "spec/jobTemplate/spec/template/spec/containers",
-        ),
-        (1, "Deployment", "spec/template/spec/containers"),
-    ] {
-        let manifests = Yaml::load_from_str(blocks(&page, "yaml")[block]).unwrap();
-        let [manifest] = manifests.as_slice() else {
-            panic!("one manifest a block");
-        };
-        assert_eq!(manifest["kind"].as_str(), Some(kind));
-        let containers = containers
-            .split('/')
-            .fold(manifest, |node, name| &node[name]);
-        let container = &containers[0];
-        let command = container["command"].as_sequence().unwrap().iter();
-        let command: Vec<String> = command.map(|it| it.as_str().unwrap().to_owned()).collect();
-        assert_runs(&command);
-        let mut variables = container["env"].as_sequence().unwrap().iter();
-        assert!(variables.any(|it| it["name"].as_str() == Some("LEASEHOLD_STORE")));
-    }
+    with_manifest(1, "Job", |job| {
+        assert_eq!(
+            command_of(at(job, "spec/template/spec")),
+            ["leasehold", "init"]
+        );
+    });
+    with_manifest(2, "CronJob", |job| {
+        assert_runs(&command_of(at(job, "spec/jobTemplate/spec/template/spec")));
+        let rule = &at(job, "spec/jobTemplate/spec/podFailurePolicy/rules")[0];
+        let codes = rule["onExitCodes"]["values"].as_sequence().unwrap().iter();
+        let codes: Vec<i64> = codes.map(|it| it.as_integer().unwrap()).collect();
+        assert_eq!(codes, [64, 75, 77, 78]);
+    });
+    with_manifest(3, "Deployment", |deployment| {
+        assert_runs(&command_of(at(deployment, "spec/template/spec")));
+    });
+}
+
+#[test]
+fn kubernetes_secret_is_a_configuration_file() {
+    with_manifest(0, "Secret", |secret| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("leasehold.toml");
+        let text = at(secret, "stringData")["leasehold.toml"].as_str().unwrap();
+        fs::write(&file, text).unwrap();
+        let output = Command::new(LEASEHOLD)
+            .args(["run", "-n", "x", "true"])
+            .env_clear()
+            .env("LEASEHOLD_CONFIG", &file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains("redis-0") && !said.contains("line "),
+            "{said}"
+        );
+    });
 }
 
 /// The units of the page, each with the name of its file.
