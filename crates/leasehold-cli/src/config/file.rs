@@ -5,7 +5,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::options::defaults::Defaults;
-use crate::options::holder_args::ShowCommand;
+use crate::options::show_command::ShowCommand;
 use crate::options::span::{span, wait_span};
 use crate::output::failure::Failure;
 use crate::store::addresses::Addresses;

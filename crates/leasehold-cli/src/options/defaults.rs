@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum as _;
 
-use crate::options::holder_args::ShowCommand;
+use crate::options::show_command::ShowCommand;
 use crate::options::span::{span, wait_span};
 use crate::output::failure::Failure;
 

@@ -1,11 +1,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use leasehold::store::ClientInfo;
-use serde::Deserialize;
 
 use crate::options::defaults::Defaults;
+use crate::options::show_command::ShowCommand;
 use crate::output::failure::Failure;
 
 /// What others see next to the holder or waiter. Part of the subcommands that take a lock.
@@ -41,18 +41,6 @@ pub(crate) struct CommandArgs {
     /// Messages for people go to stderr as ever. FILE may be a descriptor, such as /dev/fd/3.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) json_file: Option<PathBuf>,
-}
-
-/// What others see of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ShowCommand {
-    /// Nothing.
-    None,
-    /// Its name, without arguments.
-    Name,
-    /// The whole line.
-    Line,
 }
 
 impl CommandArgs {

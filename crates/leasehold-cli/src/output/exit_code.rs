@@ -111,7 +111,7 @@ impl ExitCode {
         self.code
     }
 
-    /// The signal by which the program ends.
+    /// The signal that ends the program.
     pub(crate) const fn signal(self) -> Option<Signal> {
         self.signal
     }

@@ -59,7 +59,7 @@ pub(crate) struct Output {
     /// Whether people saw that the program waits, so that they see how that ends.
     has_waited: Arc<AtomicBool>,
     writer: Writer,
-    /// Where the events go as JSON, apart from the messages for people.
+    /// Writes the events as JSON, apart from the messages for people.
     events: Option<Writer>,
     held: Arc<Mutex<HeldWarnings>>,
 }

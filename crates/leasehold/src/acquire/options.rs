@@ -8,7 +8,7 @@ use crate::types::{Error, ErrorKind, Mode, exact_span};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LockOptions {
     pub(crate) ttl: Duration,
-    /// Nobody chose the TTL, so a store that allows only shorter ones shortens it.
+    /// The program did not choose the TTL, so a store that allows only shorter ones shortens it.
     pub(crate) is_default_ttl: bool,
     /// How much longer the lease lives at the store than the guard uses it.
     pub(crate) lock_delay: Duration,

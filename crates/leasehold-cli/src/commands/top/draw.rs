@@ -11,6 +11,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::commands::top::keys::KEYS;
 use crate::commands::top::snapshot::Snapshot;
 use crate::commands::top::state::{Prompt, Top};
 use crate::output::locks::lock_table;
@@ -27,25 +28,6 @@ const QUEUE: usize = 5;
 const ROOM_FOR_QUEUE: usize = 14;
 /// Which column has the length of the queue.
 const QUEUE_COLUMN: usize = 1;
-
-/// The keys, as the help lists them.
-const KEYS: [(&str, &str); 9] = [
-    ("↑ ↓ k j", "select a lock, and show its queue"),
-    (
-        "PgUp PgDn",
-        "go to another page; Home and End to the first and the last lock",
-    ),
-    (
-        "/",
-        "filter by a text in names and holders; Esc shows all again",
-    ),
-    ("s", "sort by name, time held, time left, waiters, or host"),
-    ("r", "reverse the order"),
-    ("b", "break the lease of the selected lock"),
-    ("Enter", "ask the store now"),
-    ("?", "show or hide this list"),
-    ("q", "quit, as does Ctrl-C"),
-];
 
 /// How many locks fit on a screen of `lines`.
 pub(super) fn locks_on(lines: u16) -> usize {

@@ -2,6 +2,8 @@
 
 mod args;
 mod draw;
+mod keys;
+mod order;
 mod screen;
 mod snapshot;
 mod state;

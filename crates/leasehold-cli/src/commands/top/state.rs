@@ -1,13 +1,13 @@
 //! What the view shows, and how keys change it.
 #![deny(clippy::disallowed_types)]
 
-use std::cmp::{Ordering, Reverse};
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{Holder, ListedLock};
+use leasehold::store::ListedLock;
 use leasehold::{Fence, Key, Mode};
 
+use crate::commands::top::order::{Sort, matches, order};
 use crate::commands::top::snapshot::Snapshot;
 
 /// The view.
@@ -31,19 +31,6 @@ pub(super) struct Top {
     pub(super) notice: Option<String>,
     /// The widest text of each column so far, so that columns keep their places.
     pub(super) widest: Vec<String>,
-}
-
-/// The order of the locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
-    Name,
-    /// The longest hold first.
-    Held,
-    /// The lease that ends first.
-    Expiry,
-    /// The longest known queue first.
-    Waiters,
-    Host,
 }
 
 /// What the keys mean.
@@ -95,31 +82,6 @@ pub(super) enum Action {
     /// Asks the store now.
     Refresh,
     Break(Break),
-}
-
-impl Sort {
-    const ALL: [Self; 5] = [
-        Self::Name,
-        Self::Held,
-        Self::Expiry,
-        Self::Waiters,
-        Self::Host,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Held => "held for",
-            Self::Expiry => "expires in",
-            Self::Waiters => "waiters",
-            Self::Host => "host",
-        }
-    }
-
-    fn next(self) -> Self {
-        let index = Self::ALL.iter().position(|it| *it == self).unwrap_or(0);
-        Self::ALL[(index + 1) % Self::ALL.len()]
-    }
 }
 
 impl Top {
@@ -336,37 +298,6 @@ impl Top {
         self.rows = rows;
         if self.index().is_none() {
             self.select(row.min(self.rows.len().saturating_sub(1)));
-        }
-    }
-}
-
-/// Whether a text of the lock or of its holders contains `filter`.
-fn matches(lock: &ListedLock, filter: &str) -> bool {
-    let holds = |text: &str| text.to_lowercase().contains(filter);
-    let mut holders = lock.holders.iter();
-    filter.is_empty()
-        || holds(lock.key.as_str())
-        || holders.any(|sight| holds(&sight.holder.to_string()))
-}
-
-fn order(sort: Sort, a: &ListedLock, b: &ListedLock, snapshot: &Snapshot) -> Ordering {
-    let first = |lock: &ListedLock| lock.holders.first().map(|sight| sight.holder.clone());
-    let by = |of: fn(&Holder) -> Option<Duration>| {
-        let last = |lock| first(lock).as_ref().and_then(of).unwrap_or(Duration::MAX);
-        last(a).cmp(&last(b))
-    };
-    let queue = |lock: &ListedLock| snapshot.queues.get(&lock.key).map_or(0, Vec::len);
-    match sort {
-        Sort::Name => Ordering::Equal,
-        Sort::Held => by(|holder| {
-            let since = holder.since?;
-            Some(Duration::from_micros(since.as_micros()))
-        }),
-        Sort::Expiry => by(|holder| holder.remaining),
-        Sort::Waiters => Reverse(queue(a)).cmp(&Reverse(queue(b))),
-        Sort::Host => {
-            let host = |lock| first(lock).and_then(|it| it.client).map(|it| it.host);
-            host(a).cmp(&host(b))
         }
     }
 }
