@@ -320,7 +320,7 @@ impl ClientBuilder {
     ///     .wait(Duration::from_millis(20))
     ///     .build();
     /// let guard = locks.lock("deploy").acquire().await?;
-    /// assert!(guard.state().remaining().unwrap() <= Duration::from_secs(10));
+    /// assert!(guard.remaining() <= Duration::from_secs(10));
     /// let refused = locks.lock("deploy").acquire().await.unwrap_err();
     /// assert!(refused.is_busy());
     /// # drop(guard);

@@ -163,3 +163,17 @@ async fn file_locks_have_no_handles() {
         is_unsupported(&answer.unwrap_err(), "deploy");
     }
 }
+
+/// A lock file does not expire, and a program need not know that.
+#[tokio::test]
+async fn guard_of_a_file_can_be_renewed() {
+    let fixture = StoreFixture::new();
+    let client = Client::new(fixture.another_store());
+    let guard = client.lock("x").acquire().await.unwrap();
+    guard.renew().await.unwrap();
+    guard
+        .ensure_renewed(Duration::from_secs(3600))
+        .await
+        .unwrap();
+    guard.release().await.unwrap();
+}
