@@ -74,7 +74,7 @@ async fn beside_an_outsider(crowd: &Crowd<'_>, served: &Served) {
         first.release().await.expect("a release");
     };
     let outsider = async {
-        let lock = crowd.lock(1, &key);
+        let lock = crowd.lock(1, &key).wait(Duration::ZERO);
         while served.order.borrow().len() < WAITERS {
             if let Some(guard) = lock.try_acquire().await.expect("an answer") {
                 served.order.borrow_mut().push(OUTSIDER);
@@ -149,7 +149,8 @@ pub(crate) async fn w4_cancelled_waiter_leaves_the_queue(fixture: &Fixture) {
     drop(alongside(dropped, crowd.until_waiting(&key, 1)).await);
     crowd.until_waiting(&key, 0).await;
     holder.release().await.expect("a release");
-    let guard = crowd.lock(1, &key).try_acquire().await;
+    let lock = crowd.lock(1, &key).wait(Duration::ZERO);
+    let guard = lock.try_acquire().await;
     let guard = guard.expect("an answer").expect("nothing is reserved");
     guard.release().await.expect("a release");
 }
