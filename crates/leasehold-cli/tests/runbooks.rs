@@ -27,6 +27,16 @@ fn no_majority() {
 }
 
 #[test]
+fn stuck_job() {
+    let hosts = Hosts::start();
+    hosts.prepare(
+        "leasehold run deploy -- sleep 1000 > /dev/null 2>&1 & \
+         until leasehold status --json deploy | grep -q '\"held\":true'; do :; done",
+    );
+    hosts.follow("stuck-job");
+}
+
+#[test]
 fn replace_a_server() {
     Hosts::start().follow("replace-a-server");
 }
