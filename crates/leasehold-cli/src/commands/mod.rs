@@ -91,8 +91,8 @@ pub(crate) enum Subcommand {
     /// lead. CMD should pass LEASEHOLD_FENCE with every write, and the receiver should refuse a smaller
     /// fence than it has seen. Signals, terminal and process group are as for `run`.
     ///
-    /// With --observe, prints the leader and each change, in the order of fences: never an older leader
-    /// after a newer one. Each poll costs the store two reads.
+    /// With --observe, prints the leader whenever it is another one, in the order of fences: never an older leader
+    /// after a newer one. It polls the store, so it misses a leader that led for less than --every.
     #[command(
         override_usage = "leasehold elect [OPTIONS] <NAME> [--] <CMD>...\n       \
                           leasehold elect --observe [--once] [OPTIONS] <NAME>"
