@@ -360,8 +360,11 @@ impl Net {
     }
 
     /// Returns whether an operation may begin at once. Otherwise it waits for its turn.
+    #[inline]
     pub(crate) fn has_room(&mut self) -> bool {
-        self.admission.is_empty() && self.takes_more()
+        let window = self.admission.window();
+        let is_free = |it: &Member| it.in_flight() < window;
+        self.admission.is_empty() && (self.members.iter().all(is_free) || self.takes_more())
     }
 
     /// Returns whether further operations may ask: all members that are at work have room for requests, and they are a

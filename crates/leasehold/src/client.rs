@@ -334,7 +334,7 @@ impl ClientBuilder {
     /// Sets the longest wait of all calls of this client that choose none. Default: no limit. `try_acquire` does not
     /// wait, unless its lock has a wait of its own.
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.defaults.default_wait = Some(wait);
+        self.defaults.wait = Some(wait);
         self
     }
 

@@ -68,10 +68,9 @@ impl Lock {
             options,
         } = self.clone();
         async move {
-            let waits = options.wait.is_some_and(|wait| !wait.is_zero());
-            let wait_policy = match waits {
-                true => WaitPolicy::Wait(options.wait),
-                false => WaitPolicy::OneAttempt,
+            let wait_policy = match options.own_wait() {
+                Some(wait) => WaitPolicy::Wait(Some(wait)),
+                None => WaitPolicy::OneAttempt,
             };
             match Acquisition::run(client, key?, options, wait_policy).await {
                 Err(error) if error.is_busy() => Ok(None),
@@ -116,7 +115,7 @@ impl Lock {
             options,
         } = self.clone();
         async move {
-            let wait = WaitPolicy::Wait(options.longest_wait());
+            let wait = WaitPolicy::Wait(options.wait);
             match Acquisition::run(client, key?, options, wait).await? {
                 Some(guard) => Ok(guard),
                 None => Err(Error::new(ErrorKind::Busy, "another client holds the lock")),

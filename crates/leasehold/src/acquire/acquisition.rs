@@ -94,9 +94,10 @@ impl Acquisition {
     async fn attempts(&self) -> (Answer, BootInstant) {
         let state = CallState::new(&self.client.context, self.options.ttl);
         let progress = Progress::heard_by(&state);
-        let mut options = self.options;
+        let mut ttl = self.options.ttl;
         for failures in 0.. {
-            let attempt = match Attempt::begin(&self.client, &options, &self.key, self.waits()) {
+            let attempt = Attempt::begin(&self.client, &self.options, ttl, &self.key, self.waits());
+            let attempt = match attempt {
                 Ok(attempt) => attempt,
                 Err(error) => return (Err(error.with_key(&self.key)), self.client.now()),
             };
@@ -124,10 +125,10 @@ impl Acquisition {
                 }
             };
             // A client learns the limits of a quorum from its members.
-            let most = error.ttl_max().filter(|_| options.is_default_ttl);
-            let ttl = most.map(|most| most.saturating_sub(options.lock_delay));
-            if let Some(ttl) = ttl.filter(|ttl| !ttl.is_zero() && *ttl < options.ttl) {
-                options.ttl = ttl;
+            let most = error.ttl_max().filter(|_| self.options.is_default_ttl);
+            let shorter = most.map(|most| most.saturating_sub(self.options.lock_delay));
+            if let Some(shorter) = shorter.filter(|it| !it.is_zero() && *it < ttl) {
+                ttl = shorter;
                 continue;
             }
             progress.unavailable(error.clone());

@@ -37,6 +37,7 @@ impl<'a> Attempt<'a> {
     pub(super) fn begin(
         client: &'a Arc<ClientCore>,
         options: &'a LockOptions,
+        ttl: Duration,
         key: &Key,
         waits: bool,
     ) -> Result<Self, Error> {
@@ -45,8 +46,8 @@ impl<'a> Attempt<'a> {
         wall.check(None)?;
         let owner = Owner::at(context.info.id, wall, &*context.env.entropy);
         let (key, info) = (key.clone(), Arc::clone(&context.info));
-        let ttl = options.ttl + options.lock_delay;
-        let mut request = LockRequest::new(key, owner, ttl, wall, info);
+        let ttl_at_store = ttl + options.lock_delay;
+        let mut request = LockRequest::new(key, owner, ttl_at_store, wall, info);
         request.mode = options.mode;
         request.delay = options.lock_delay;
         request.waits = waits;

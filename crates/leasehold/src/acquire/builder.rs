@@ -56,6 +56,7 @@ macro_rules! lock_option {
         #[doc(alias = "block")]
         pub fn wait(mut self, wait: Duration) -> Self {
             self.options.wait = Some(wait);
+            self.options.is_default_wait = false;
             self
         }
     };

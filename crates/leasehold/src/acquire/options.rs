@@ -12,10 +12,9 @@ pub(crate) struct LockOptions {
     pub(crate) is_default_ttl: bool,
     /// How much longer the lease lives at the store than the guard uses it.
     pub(crate) lock_delay: Duration,
-    /// As chosen for this lock.
     pub(crate) wait: Option<Duration>,
-    /// As chosen for all locks of the client.
-    pub(crate) default_wait: Option<Duration>,
+    /// Whether the wait is that of the client.
+    pub(crate) is_default_wait: bool,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) mode: Mode,
     /// Whether to acquire ahead of the queue.
@@ -25,9 +24,10 @@ pub(crate) struct LockOptions {
 impl LockOptions {
     pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(30);
 
-    /// Returns how long a call that waits may wait.
-    pub(crate) fn longest_wait(&self) -> Option<Duration> {
-        self.wait.or(self.default_wait)
+    /// Returns the wait that was chosen for this lock.
+    pub(crate) fn own_wait(&self) -> Option<Duration> {
+        self.wait
+            .filter(|wait| !self.is_default_wait && !wait.is_zero())
     }
 
     /// Returns how long a call that does not wait may take.
@@ -119,7 +119,7 @@ impl Default for LockOptions {
             is_default_ttl: true,
             lock_delay: Duration::ZERO,
             wait: None,
-            default_wait: None,
+            is_default_wait: true,
             max_hold: None,
             mode: Mode::Exclusive,
             barging: false,

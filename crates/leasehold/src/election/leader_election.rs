@@ -119,10 +119,7 @@ impl Election {
             let records = election.client.core().context.records();
             records.map_err(|error| error.with_key(&key))?;
             let clock = Arc::clone(&election.client.env().clock);
-            let end = election
-                .options
-                .longest_wait()
-                .map(|wait| clock.now() + wait);
+            let end = election.options.wait.map(|wait| clock.now() + wait);
             loop {
                 let (core, key) = (Arc::clone(election.client.core()), election.key.clone());
                 let wait = end.map(|end| end.since(clock.now()));

@@ -92,7 +92,7 @@ impl LockSet {
     ) -> impl Future<Output = Result<Option<GuardSet>, Error>> + Send + use<> {
         let set = self.clone();
         async move {
-            if set.options.wait.is_some_and(|wait| !wait.is_zero()) {
+            if set.options.own_wait().is_some() {
                 return match set.acquire().await {
                     Err(error) if error.is_busy() => Ok(None),
                     answer => answer.map(Some),
@@ -126,7 +126,7 @@ impl LockSet {
         async move {
             let locks = set.locks()?;
             let clock = &set.client.env().clock;
-            let end = set.options.longest_wait().map(|wait| clock.now() + wait);
+            let end = set.options.wait.map(|wait| clock.now() + wait);
             let limited = |lock: &Lock| match end {
                 Some(end) => lock.clone().wait(end.since(clock.now())),
                 None => lock.clone(),
