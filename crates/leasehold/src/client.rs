@@ -308,7 +308,7 @@ impl ClientBuilder {
     }
 
     /// Sets the TTL of all locks, elections, semaphores and `once` of this client that choose none. Default:
-    /// 30 s, or the longest TTL of a store that allows less.
+    /// 30 s, or the TTL next to it that the store allows.
     ///
     /// ```
     /// # pollster::block_on(async {

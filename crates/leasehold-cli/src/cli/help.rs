@@ -241,7 +241,7 @@ const EXIT_CODES: &[Row] = &[
     row(
         "78",
         STORE,
-        "not initialized, or this list of servers is not the quorum's",
+        "not initialized, another quorum, or a server that may evict locks",
     ),
     row("125", &[], "another failure of leasehold itself"),
     row("126", RUNS, "CMD could not be executed"),

@@ -35,7 +35,6 @@ impl<'a> RunContext<'a> {
         // Before the client starts its thread, which inherits what is blocked.
         let blocked = Signals::block()?;
         let store = OpenStore::open(choice)?;
-        lock_options.refuse_ttl_over(store.ttl_max())?;
         store.print_notice(output);
         print_path_notice(lock_options, output);
         let context = Self {

@@ -1,11 +1,10 @@
 use std::time::Duration;
 
 use leasehold::once::Once;
-use leasehold::store::{Permits, exact_span};
+use leasehold::store::Permits;
 use leasehold::{Client, Lock, LockSet, Mode};
 
 use crate::output::exit_code::ExitCode;
-use crate::output::failure::Failure;
 
 /// Which locks to acquire, how, and how long to wait.
 #[derive(Clone, Debug)]
@@ -106,18 +105,5 @@ impl LockOptions {
     pub(crate) fn shortest_hold(&self) -> Duration {
         let ttl = self.longest_ttl();
         self.max_hold.map_or(ttl, |hold| hold.min(ttl))
-    }
-
-    /// Refuses a TTL above the maximum of the store.
-    pub(crate) fn refuse_ttl_over(&self, longest: Duration) -> Result<(), Failure> {
-        match self.ttl {
-            Some(ttl) if ttl > longest => Err(Failure::usage(format!(
-                "TTL {} exceeds this store's maximum, {}; give a shorter one by --ttl, LEASEHOLD_TTL, or `ttl` in \
-                 leasehold.toml",
-                exact_span(ttl),
-                exact_span(longest),
-            ))),
-            _ => Ok(()),
-        }
     }
 }

@@ -54,7 +54,11 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(ExitCode::of_error(&error), error.to_string())
+        let advice = match error.ttl_bounds() {
+            Some(_) => "; --ttl, LEASEHOLD_TTL, or `ttl` in leasehold.toml sets it",
+            None => "",
+        };
+        Self::new(ExitCode::of_error(&error), format!("{error}{advice}"))
     }
 }
 

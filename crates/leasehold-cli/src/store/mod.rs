@@ -22,7 +22,6 @@ mod zookeeper;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use leasehold::Client;
 use leasehold::store::{Expiry, Owner, Store};
@@ -137,11 +136,6 @@ impl OpenStore {
             .label(lock_options.label.as_deref().unwrap_or_default())
             .command(command.unwrap_or_default());
         OwnClient::new(client.build())
-    }
-
-    /// The longest TTL of this store.
-    pub(crate) fn ttl_max(&self) -> Duration {
-        self.opened.store.terms().ttl_max
     }
 
     /// The number of servers that each keep a copy of a lock; 1 for files and ensembles.

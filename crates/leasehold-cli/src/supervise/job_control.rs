@@ -1,9 +1,10 @@
 use std::io;
 
-use nix::sys::signal::{SigSet, Signal, kill, raise};
+use nix::sys::signal::{Signal, kill, raise};
 use nix::unistd::Pid;
 
 use crate::process::terminal::Terminal;
+use crate::runtime::signals::die_of;
 
 /// Job control: the program and its command share the terminal, stop, continue and get interrupted as
 /// one job, although the command has its own process group.
@@ -74,5 +75,5 @@ impl JobControl {
 /// ignored.
 pub(crate) fn die_by_interrupt() {
     let _ = kill(OWN_GROUP, Signal::SIGINT);
-    let _ = SigSet::from(Signal::SIGINT).thread_unblock();
+    die_of(Signal::SIGINT);
 }

@@ -54,11 +54,8 @@ impl Trust {
             exact_span(least),
             exact_span(most)
         );
-        let error = Error::new(ErrorKind::InvalidInput, text).with_key(&lock_request.key);
-        Err(match lock_request.ttl > most {
-            true => error.with_ttl_max(most),
-            false => error,
-        })
+        let error = Error::new(ErrorKind::InvalidInput, text).with_ttl_bounds(least, most);
+        Err(error.with_key(&lock_request.key))
     }
 
     /// Returns the term of a lease that counts from `since`.

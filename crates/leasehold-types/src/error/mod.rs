@@ -29,7 +29,7 @@ struct Inner {
     key: Option<Key>,
     members: Vec<MemberFailure>,
     eligible_after: Option<Duration>,
-    ttl_max: Option<Duration>,
+    ttl_bounds: Option<(Duration, Duration)>,
     lost_reason: Option<LostReason>,
     holder: Option<ClientId>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
@@ -48,7 +48,7 @@ impl Error {
             key: None,
             members: Vec::new(),
             eligible_after: None,
-            ttl_max: None,
+            ttl_bounds: None,
             lost_reason: None,
             holder: None,
             source: None,
@@ -174,15 +174,15 @@ impl Error {
         self.0.eligible_after
     }
 
-    /// The same error, for a TTL that is longer than this one, the longest that the store allows.
+    /// The same error, for a TTL that is shorter or longer than the store allows.
     #[must_use]
-    pub fn with_ttl_max(self, most: Duration) -> Self {
-        self.edit(|inner| inner.ttl_max = Some(most))
+    pub fn with_ttl_bounds(self, least: Duration, most: Duration) -> Self {
+        self.edit(|inner| inner.ttl_bounds = Some((least, most)))
     }
 
-    /// Returns the longest TTL that the store allows, if the TTL was too long.
-    pub fn ttl_max(&self) -> Option<Duration> {
-        self.0.ttl_max
+    /// Returns the shortest and the longest TTL that the store allows, if the TTL was out of these bounds.
+    pub fn ttl_bounds(&self) -> Option<(Duration, Duration)> {
+        self.0.ttl_bounds
     }
 
     /// Returns the members that failed, each with its own error. Empty unless the store is a quorum.

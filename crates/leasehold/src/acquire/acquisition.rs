@@ -51,9 +51,8 @@ impl Acquisition {
         mut options: LockOptions,
         wait_policy: WaitPolicy,
     ) -> Answer {
-        if options.is_default_ttl {
-            options.ttl = options.ttl.min(client.context.terms.ttl_max);
-        }
+        let terms = client.context.terms;
+        options.ttl = options.fitting_ttl(terms.ttl_min, terms.ttl_max);
         let checked = options.check(&client.context);
         checked.map_err(|error| error.with_key(&key))?;
         client.check_running()?;
@@ -124,12 +123,12 @@ impl Acquisition {
                     return (answer.map_err(Error::with_unknown_effect), now);
                 }
             };
-            // A client learns the limits of a quorum from its members.
-            let most = error.ttl_max().filter(|_| self.options.is_default_ttl);
-            let shorter = most.map(|most| most.saturating_sub(self.options.lock_delay));
-            if let Some(shorter) = shorter.filter(|it| !it.is_zero() && *it < ttl) {
-                ttl = shorter;
-                continue;
+            // A client learns the bounds of a quorum from its members.
+            if let Some((least, most)) = error.ttl_bounds() {
+                let fitting = self.options.fitting_ttl(least, most);
+                if fitting != std::mem::replace(&mut ttl, fitting) {
+                    continue;
+                }
             }
             progress.unavailable(error.clone());
             if !self.waits() || !error.is_retryable() {
@@ -171,9 +170,9 @@ impl Acquisition {
         match self.wait_policy {
             WaitPolicy::Wait(Some(wait)) if !wait.is_zero() => {
                 let end = self.began + wait;
-                let is_answered = state.was_refused() || self.client.now() < end;
+                let has_no_answer = self.client.now() >= end && !state.was_refused();
                 let least = self.began + ANSWER_MIN;
-                Some(if is_answered { end } else { end.max(least) })
+                Some(if has_no_answer { end.max(least) } else { end })
             }
             WaitPolicy::Wait(None) if context.was_answered() => None,
             WaitPolicy::Wait(None) => {

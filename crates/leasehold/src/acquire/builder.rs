@@ -11,7 +11,7 @@ macro_rules! lock_option {
     (ttl) => {
         /// Sets the TTL of each lease, which is how long a lock stays unavailable after its holder died.
         /// The client renews the lease after each third of the TTL, the first time somewhat sooner. Default:
-        /// that of the client, or 30 s, or the longest TTL of a store that allows less. Has no effect where the
+        /// that of the client, or 30 s, or the TTL next to it that the store allows. Has no effect where the
         /// kernel frees locks.
         #[doc(alias = "timeout")]
         #[doc(alias = "expire")]

@@ -8,7 +8,7 @@ use crate::types::{Error, ErrorKind, Mode, exact_span};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LockOptions {
     pub(crate) ttl: Duration,
-    /// The program did not choose the TTL, so a store that allows only shorter ones shortens it.
+    /// The program did not choose the TTL, so it follows the bounds of the store.
     pub(crate) is_default_ttl: bool,
     /// How much longer the lease lives at the store than the guard uses it.
     pub(crate) lock_delay: Duration,
@@ -30,6 +30,15 @@ impl LockOptions {
             .filter(|wait| !self.is_default_wait && !wait.is_zero())
     }
 
+    /// Returns the TTL: if the program chose none, the nearest one that is in these bounds with the lock delay.
+    pub(super) fn fitting_ttl(&self, least: Duration, most: Duration) -> Duration {
+        let most = most.saturating_sub(self.lock_delay);
+        match self.is_default_ttl && least <= most {
+            true => self.ttl.clamp(least, most),
+            false => self.ttl,
+        }
+    }
+
     /// Returns how long a call that does not wait may take.
     pub(super) fn call_limit(&self) -> Duration {
         LockRequest::limit_of(self.ttl).min(LockRequest::LIMIT_MAX)
@@ -49,15 +58,14 @@ impl LockOptions {
         // Checked even if leases do not expire, so that the same settings work on every store.
         let terms = context.terms;
         if self.ttl < terms.ttl_min || self.ttl > terms.ttl_max {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!(
-                    "TTL {} is out of bounds; {store} allows {} to {}",
-                    exact_span(self.ttl),
-                    exact_span(terms.ttl_min),
-                    exact_span(terms.ttl_max)
-                ),
-            ));
+            let text = format!(
+                "TTL {} is out of bounds; {store} allows {} to {}",
+                exact_span(self.ttl),
+                exact_span(terms.ttl_min),
+                exact_span(terms.ttl_max)
+            );
+            let error = Error::new(ErrorKind::InvalidInput, text);
+            return Err(error.with_ttl_bounds(terms.ttl_min, terms.ttl_max));
         }
         self.check_delay(context)?;
         if self.max_hold.is_some_and(|span| span.is_zero()) {
