@@ -22,6 +22,51 @@ async fn zookeeper_free_lock_takes_three_trips() {
     assert_eq!(least, 3);
 }
 
+/// Only the end of the node ahead concerns it.
+#[tokio::test]
+async fn zookeeper_waiter_sleeps_until_the_node_ahead_ends() {
+    let servers = Zookeeper::start();
+    let proxy = Proxy::to(servers.ports()[0]);
+    let (first, second) = (client(&servers.url()), client(&servers.url()));
+    let third = client(&(servers.url_at([proxy.port()]) + "?timeout=8s"));
+    // What would wake the last waiter arrives before the first answer, and it would ask before the last one.
+    let look_twice = async |before: u64| {
+        third.holders("x").await.unwrap();
+        for _ in 0..5 {
+            first.holders("x").await.unwrap();
+        }
+        third.holders("x").await.unwrap();
+        proxy.requests() - before
+    };
+    let (mut idle, mut least) = (u64::MAX, u64::MAX);
+    for _ in 0..10 {
+        let held = lock(&first, "x").acquire().await.unwrap();
+        let (ahead, last) = (lock(&second, "x"), lock(&third, "x"));
+        let passing = async {
+            until_waiting(&first, "x", 2).await;
+            let looks = look_twice(proxy.requests()).await;
+            let before = proxy.requests();
+            held.release().await.unwrap();
+            (looks, before)
+        };
+        let last_waits = async {
+            until_waiting(&first, "x", 1).await;
+            last.acquire().await.unwrap()
+        };
+        let ahead_holds = async {
+            let (ahead, (looks, before)) = tokio::join!(ahead.acquire(), passing);
+            let asked = look_twice(before).await;
+            ahead.unwrap().release().await.unwrap();
+            (looks, asked)
+        };
+        let (last, (looks, asked)) = tokio::join!(last_waits, ahead_holds);
+        last.release().await.unwrap();
+        // Keep-alives come in between now and then.
+        (idle, least) = (idle.min(looks), least.min(asked));
+    }
+    assert_eq!(least, idle);
+}
+
 /// The waiter looks at the queue when the holder's node is gone, and draws its fence.
 #[tokio::test]
 async fn zookeeper_hand_over_takes_two_trips_of_the_waiter() {
