@@ -83,6 +83,26 @@ fn burst_of_releases_has_a_bounded_number_in_flight() {
     }
 }
 
+/// The store grants an attempt whose release waits for its turn. The lease is released all the same.
+#[test]
+fn release_that_waits_follows_the_grant() {
+    let mut fixture = Fixture::new(3);
+    let requests = lock_requests(&fixture, 0..WINDOW_MIN + 300);
+    let mut acquired = requests.iter().map(|it| fixture.acquire(it));
+    let first = acquired.next().unwrap();
+    acquired.for_each(drop);
+    let release = fixture.release(&requests[0]);
+    let is_release = |it: &&Request| matches!(it, Request::Free { .. } | Request::Release { .. });
+    assert!(!fixture.sent(0).iter().any(is_release), "there is no room");
+    (0..3).for_each(|member| drop(fixture.reply(member, granted(7))));
+    fixture
+        .acquired(first)
+        .expect("a grant, which nobody may take");
+    grant_all(&mut fixture, 0..3);
+    let outcome = fixture.outcome(release);
+    assert!(matches!(outcome, Some(Outcome::Released(_))), "{outcome:?}");
+}
+
 /// Members that are slow for a moment get fewer requests at once.
 #[test]
 fn exceeded_limit_narrows_the_window() {
