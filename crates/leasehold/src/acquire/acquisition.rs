@@ -51,9 +51,11 @@ impl Acquisition {
         mut options: LockOptions,
         wait_policy: WaitPolicy,
     ) -> Answer {
-        let terms = client.context.terms;
-        options.ttl = options.fitting_ttl(terms.ttl_min, terms.ttl_max);
-        let checked = options.check(&client.context);
+        let mut checked = options.check(&client.context);
+        if let Some((least, most)) = checked.as_ref().err().and_then(Error::ttl_bounds) {
+            options.ttl = options.fitting_ttl(least, most);
+            checked = options.check(&client.context);
+        }
         checked.map_err(|error| error.with_key(&key))?;
         client.check_running()?;
         // A store may always answer at once. A caller that asks in a loop must not keep other tasks from running.

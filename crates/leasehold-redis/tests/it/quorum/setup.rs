@@ -126,3 +126,14 @@ async fn health_is_asked_anew_each_time() {
     assert!(health[0].status.is_ok() && health[2].status.is_ok());
     assert!(health[1].status.is_err(), "{:?}", health[1]);
 }
+
+#[tokio::test]
+async fn default_ttl_fits_a_shorter_max_ttl() {
+    let servers = RedisSet::start(3);
+    let longest = Duration::from_secs(5);
+    let store = quorum(&servers).max_ttl(longest);
+    store.init().await.unwrap();
+    let guard = Client::new(store).lock("x").acquire().await.unwrap();
+    assert_eq!(guard.ttl(), longest);
+    guard.release().await.unwrap();
+}
