@@ -93,7 +93,7 @@ fn handle_on_another_store_is_refused_and_kept() {
         refused.fails(64, &[shown, "100ms to 1day"]);
     }
     let refused = sandbox.run("acquire --ttl 25h y");
-    refused.fails(64, &["TTL 1day 1h exceeds"]);
+    refused.fails(64, &["TTL 1day 1h is out of bounds"]);
     server.kill();
     for subcommand in ["renew", "release"] {
         let dead = with_handle(&sandbox, &handle, subcommand);
