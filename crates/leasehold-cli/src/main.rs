@@ -13,6 +13,7 @@ mod locks;
 mod options;
 mod output;
 mod process;
+mod readiness;
 mod runtime;
 mod store;
 mod supervise;
@@ -61,11 +62,9 @@ fn main() -> Status {
     colour::set_colour(cli.color);
     let output = Output::new(cli.subcommand.prints_json());
     let output = output.with_verbosity(cli.verbosity.verbosity());
-    let events = cli.subcommand.events_file();
-    let output = match events.map(|file| output.clone().with_events(file)) {
-        None => output,
-        Some(Ok(output)) => output,
-        Some(Err(failure)) => {
+    let output = match furnished(output.clone(), &cli.subcommand) {
+        Ok(output) => output,
+        Err(failure) => {
             output.print_message(&Message::Error(&failure));
             output.flush();
             return failure.code.into();
@@ -78,6 +77,7 @@ fn main() -> Status {
         output.print_message(&Message::Error(&failure));
         failure.code
     });
+    output.show_end();
     if cli.subcommand.reports_end() {
         output.print_message(&Message::End(code));
     }
@@ -86,6 +86,18 @@ fn main() -> Status {
         die_of(signal);
     }
     code.into()
+}
+
+/// `output` with what else listens to it.
+fn furnished(output: Output, subcommand: &Subcommand) -> Result<Output, Failure> {
+    let output = match subcommand.events_file() {
+        Some(file) => output.with_events(file)?,
+        None => output,
+    };
+    match subcommand.readiness() {
+        Some(args) => args.shown_by(output, config::withhold_password),
+        None => Ok(output),
+    }
 }
 
 fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure> {

@@ -46,6 +46,7 @@ use crate::commands::status::StatusArgs;
 use crate::commands::top::TopArgs;
 use crate::commands::wait::WaitArgs;
 use crate::commands::waiters::WaitersArgs;
+use crate::options::readiness_args::ReadinessArgs;
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]
@@ -341,6 +342,16 @@ impl Subcommand {
             _ => return None,
         };
         shown.json_file.as_deref()
+    }
+
+    /// How other programs see that it holds its lock.
+    pub(crate) fn readiness(&self) -> Option<&ReadinessArgs> {
+        match self {
+            Self::Run(args) => Some(&args.readiness),
+            Self::Hold(args) => Some(&args.readiness),
+            Self::Elect(args) => Some(&args.readiness),
+            _ => None,
+        }
     }
 
     /// Whether the messages of the program are JSON.

@@ -5,6 +5,7 @@ pub(crate) mod defaults;
 pub(crate) mod holder_args;
 pub(crate) mod lock_args;
 pub(crate) mod lock_options;
+pub(crate) mod readiness_args;
 pub(crate) mod show_command;
 pub(crate) mod span;
 pub(crate) mod store_args;

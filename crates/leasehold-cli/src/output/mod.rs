@@ -43,6 +43,7 @@ use crate::output::held_warnings::{HeldWarnings, ServerWarning};
 use crate::output::message::Message;
 use crate::output::verbosity::Verbosity;
 use crate::output::writer::Writer;
+use crate::readiness::Readiness;
 
 /// What each message for people begins with.
 const PREFIX: &str = "leasehold:";
@@ -61,6 +62,8 @@ pub(crate) struct Output {
     writer: Writer,
     /// Writes the events as JSON, apart from the messages for people.
     events: Option<Writer>,
+    /// Shows other programs whether the lock is held.
+    readiness: Option<Arc<Readiness>>,
     held: Arc<Mutex<HeldWarnings>>,
 }
 
@@ -76,6 +79,7 @@ impl Output {
             has_waited: Arc::default(),
             writer: Writer::new(None, dropped_line),
             events: None,
+            readiness: None,
             held: Arc::default(),
         }
     }
@@ -98,6 +102,43 @@ impl Output {
         Ok(self)
     }
 
+    /// The same output, which also shows other programs whether the lock is held.
+    pub(crate) fn with_readiness(mut self, readiness: Readiness) -> Self {
+        self.readiness = Some(Arc::new(readiness));
+        self
+    }
+
+    /// Shows other programs that the lock is held.
+    pub(crate) fn show_ready(&self, lock: &str, fence: Option<&Value>) {
+        let fence = fence.map(Value::to_string).unwrap_or_default();
+        self.show(|readiness| readiness.ready(lock, &fence));
+    }
+
+    /// Shows other programs that this one ends.
+    pub(crate) fn show_end(&self) {
+        self.show(Readiness::end);
+    }
+
+    /// Shows other programs what the message means for them.
+    fn show_message(&self, message: &Message<'_>) {
+        self.show(|readiness| match message {
+            Message::Lost { lock, reason } => readiness.lost(lock, reason),
+            Message::Released { .. } | Message::StillHeld { .. } => readiness.withdraw(),
+            Message::Waiting(_) | Message::Campaigns { .. } | Message::Error(_) => {
+                readiness.status(&printable(&message.text().unwrap_or_default()));
+                Ok(())
+            }
+            _ => Ok(()),
+        });
+    }
+
+    fn show(&self, show: impl Fn(&Readiness) -> io::Result<()>) {
+        if let Some(Err(error)) = self.readiness.as_deref().map(show) {
+            let text = format!("cannot write the file of --ready-file: {error}");
+            self.write(&Message::Warning(&text));
+        }
+    }
+
     /// Whether the user wants to see only what is wrong.
     pub(crate) fn is_quiet(&self) -> bool {
         self.verbosity == Verbosity::Quiet
@@ -106,6 +147,7 @@ impl Output {
     /// Writes a message as one line.
     pub(crate) fn print_message(&self, message: &Message<'_>) {
         self.print_held(Some(message));
+        self.show_message(message);
         self.write(message);
     }
 
@@ -174,6 +216,7 @@ impl Output {
     /// Shows `message` as the status line, in place of the last one.
     pub(crate) fn show_status(&self, message: &Message<'_>) {
         self.print_held(Some(message));
+        self.show_message(message);
         self.has_waited.store(true, Ordering::Relaxed);
         if let Some(text) = message.status_line() {
             let text = printable(&text);

@@ -57,6 +57,8 @@ impl RunContext<'_> {
             output: pipes,
         };
         let (fences, began) = (hold.fences(), SystemClock.now());
+        let name = &self.lock_options.name;
+        self.output.show_ready(name, fences.get(name));
         // What was said so far comes before the output of the command.
         self.output.flush();
         let wrapper = Wrapper::start(hold, job, signals, self.output)

@@ -27,6 +27,7 @@ mod run {
     pub(crate) mod min_hold;
     pub(crate) mod namespaces;
     pub(crate) mod nesting;
+    mod readiness;
     mod releases;
     pub(crate) mod signals;
     pub(crate) mod stores;

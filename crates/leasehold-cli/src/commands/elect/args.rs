@@ -8,6 +8,7 @@ use crate::options::command_spec::CommandSpec;
 use crate::options::defaults::Defaults;
 use crate::options::holder_args::{CommandArgs, LabelArgs};
 use crate::options::lock_options::LockOptions;
+use crate::options::readiness_args::ReadinessArgs;
 use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
 use crate::output::failure::Failure;
@@ -37,7 +38,7 @@ pub(crate) struct ElectArgs {
     /// Runs until a signal arrives.
     #[arg(
         long,
-        conflicts_with_all = ["value", "ttl", "grace", "lock_delay", "label", "show_command", "command"]
+        conflicts_with_all = ["value", "ttl", "grace", "lock_delay", "label", "show_command", "ready_file", "on_acquired", "on_lost", "command"]
     )]
     pub(crate) observe: bool,
 
@@ -70,6 +71,9 @@ pub(crate) struct ElectArgs {
 
     #[command(flatten)]
     pub(crate) shown: CommandArgs,
+
+    #[command(flatten)]
+    pub(crate) readiness: ReadinessArgs,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,

@@ -14,6 +14,7 @@ use crate::locks::context::RunContext;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
+use crate::readiness::watched;
 use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
 use crate::system::require_own_processes;
@@ -26,7 +27,7 @@ pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failu
     let command = args.command_spec(&lock_options)?;
     require_own_processes()?;
     let (context, blocked) = RunContext::open(&lock_options, &choice, output)?;
-    let end = runtime()?.block_on(async {
+    let end = runtime()?.block_on(watched(async {
         let signals = Signals::new(blocked)?;
         let candidate = Candidate {
             args,
@@ -35,6 +36,6 @@ pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failu
             signals: &signals,
         };
         candidate.campaign().await
-    })?;
+    }))?;
     Ok(context.leave(end))
 }

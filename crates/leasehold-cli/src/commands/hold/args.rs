@@ -1,6 +1,7 @@
 use clap::Args;
 
 use crate::options::lock_args::LockArgs;
+use crate::options::readiness_args::ReadinessArgs;
 
 /// The arguments of `hold`.
 #[derive(Debug, Args)]
@@ -13,6 +14,9 @@ pub(crate) struct HoldArgs {
     /// If the script is killed without sending a signal, the lock stays held.
     #[arg(long)]
     pub(crate) ignore_stdin: bool,
+
+    #[command(flatten)]
+    pub(crate) readiness: ReadinessArgs,
 
     /// Print other messages as JSON too, on stderr.
     ///

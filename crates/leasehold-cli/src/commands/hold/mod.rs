@@ -22,6 +22,7 @@ use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
 use crate::output::{self, Output};
+use crate::readiness::watched;
 use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
 use stdin::{Stdin, Watched};
@@ -37,7 +38,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         .lock
         .lock_options(&args.name, args.json, choice.defaults())?;
     let (context, blocked) = RunContext::open(&lock_options, &choice, output)?;
-    runtime()?.block_on(async {
+    runtime()?.block_on(watched(async {
         let signals = Signals::new(blocked)?;
         let stdin = stdin.map(Stdin::watch).transpose();
         let stdin = stdin.map_err(|error| Failure::of_start(&error))?;
@@ -57,8 +58,10 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         };
         let waited = SystemClock.now().since(began);
         let held = report::held(&lock_options, &guards, &context.client.to_string(), waited);
+        let fence = guards.fence(&lock_options.name).map(|fence| fence.get().into());
+        output.show_ready(&lock_options.name, fence.as_ref());
         keep(guards, held, &signals, stdin.as_ref(), &context.releasing()).await
-    })
+    }))
 }
 
 /// Holds the lock, prints `held` meanwhile, and releases the lock at the end. A script that does not

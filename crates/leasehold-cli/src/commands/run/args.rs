@@ -9,6 +9,7 @@ use crate::options::defaults::Defaults;
 use crate::options::holder_args::CommandArgs;
 use crate::options::lock_args::LockArgs;
 use crate::options::lock_options::LockOptions;
+use crate::options::readiness_args::ReadinessArgs;
 use crate::options::span::span;
 use crate::output::failure::Failure;
 
@@ -73,6 +74,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) shown: CommandArgs,
+
+    #[command(flatten)]
+    pub(crate) readiness: ReadinessArgs,
 
     /// Print own messages as JSON, one object a line, on stderr.
     ///

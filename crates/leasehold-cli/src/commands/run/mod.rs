@@ -12,6 +12,7 @@ use crate::locks::request::{LockRequest, WaitOutcome};
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
+use crate::readiness::watched;
 use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
 use crate::supervise::end::End;
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     let lock_options = args.lock_options(choice.defaults())?;
     let command = args.command_spec(&lock_options)?;
     let (context, blocked) = RunContext::open(&lock_options, &choice, output)?;
-    let end = runtime()?.block_on(async {
+    let end = runtime()?.block_on(watched(async {
         let signals = Signals::new(blocked)?;
         let request = LockRequest {
             can_borrow: true,
@@ -46,6 +47,6 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
             },
         };
         context.perform(&command, hold, &signals, None).await
-    })?;
+    }))?;
     Ok(context.leave(end))
 }

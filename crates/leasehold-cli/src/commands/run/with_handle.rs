@@ -12,6 +12,7 @@ use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
+use crate::readiness::watched;
 use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
 use crate::supervise::end::End;
@@ -41,7 +42,7 @@ pub(crate) fn run_with_handle(
     context.keeps_locks = true;
     // Before the command, because a new handle that cannot be written would be lost.
     let file = HandleFile::prepare(path)?;
-    let end = runtime()?.block_on(async {
+    let end = runtime()?.block_on(watched(async {
         let signals = Signals::new(blocked)?;
         let guard = context.client.adopt(&handle).await?;
         // The wrapper releases the other one.
@@ -52,6 +53,6 @@ pub(crate) fn run_with_handle(
             file.keep(&last.into_handle()?)?;
         }
         end
-    })?;
+    }))?;
     Ok(context.leave(end))
 }
