@@ -14,7 +14,7 @@ begin
     for key share;
     if not found then
         perform from leasehold.sharer s
-        where s.name = p_name and s.fence = p_fence and s.until > clock_timestamp()
+        where s.name = p_name and s.fence = p_fence and not s.broken and s.until > clock_timestamp()
         for key share;
     end if;
     return found;

@@ -38,16 +38,13 @@ returns text language plpgsql as $$
 declare
     l leasehold.lock := leasehold.lock_row(p_name);
     v_held boolean := false;
-    v_until timestamptz;
 begin
-    if l.owner = p_owner and not l.broken then
-        perform from leasehold.lock x where x.name = p_name for update;
-        v_held := l.until > clock_timestamp();
-        l.owner := null;
+    -- The owner of a broken lease says that it has ended.
+    if l.owner = p_owner or l.crowded then
+        v_held := leasehold.end_lease(p_name, p_owner);
+        l.owner := nullif(l.owner, p_owner);
     end if;
     if l.crowded then
-        delete from leasehold.sharer s where s.name = p_name and s.owner = p_owner returning s.until into v_until;
-        v_held := v_held or coalesce(v_until > clock_timestamp(), false);
         delete from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
         delete from leasehold.ended e where e.name = p_name and e.until <= clock_timestamp();
     end if;

@@ -50,7 +50,7 @@ begin
         end if;
         update leasehold.sharer s
         set until = greatest(s.until, clock_timestamp() + p_ttl::float8 * interval '1 microsecond')
-        where s.name = p_name and s.owner = p_owner and s.mode = p_mode and s.until > clock_timestamp();
+        where s.name = p_name and s.owner = p_owner and s.mode = p_mode and not s.broken and s.until > clock_timestamp();
         if found then
             return 0;
         end if;

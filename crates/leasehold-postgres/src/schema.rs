@@ -10,9 +10,10 @@ use crate::url::SEARCH_PATH;
 pub(crate) const VERSION: i32 = MIGRATIONS.len() as i32;
 
 /// The changes of the tables. The first makes version 1.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../sql/tables.sql"),
     include_str!("../sql/version_2.sql"),
+    include_str!("../sql/version_3.sql"),
 ];
 
 /// The functions, which each version replaces.

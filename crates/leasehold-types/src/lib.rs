@@ -37,9 +37,9 @@ pub use fence::Fence;
 pub use instants::{BootInstant, WallTime};
 pub use key::Key;
 pub use lock::{
-    AcquireError, BreakOptions, BreakOutcome, BreakRecord, BrokenLease, Busy, Grant, Held, Holder,
-    ListedLock, LockListing, LockRequest, Pattern, ReleaseReply, RenewReply, Term, Ticket,
-    Visibility, Waiter,
+    AcquireError, BreakOptions, BreakOutcome, BreakRecord, BreakTarget, BrokenLease, Busy, Grant,
+    Held, Holder, ListedLock, LockListing, LockRequest, Pattern, ReleaseReply, RenewReply, Term,
+    Ticket, Visibility, Waiter,
 };
 pub use member::{
     DataGeneration, Epoch, FenceConfirmation, Incarnation, MemberHealth, MemberRecord,

@@ -1,5 +1,7 @@
 use clap::Args;
-use leasehold::store::{BreakOptions, BreakOutcome, BreakRecord, BrokenLease, Holder};
+use leasehold::store::{
+    BreakOptions, BreakOutcome, BreakRecord, BreakTarget, BrokenLease, Holder, Owner,
+};
 use leasehold::{Client, Fence};
 use serde_json::json;
 
@@ -23,16 +25,21 @@ pub(crate) struct BreakArgs {
 
     /// Break the lease with this fence, as in `leasehold status`.
     ///
-    /// A later holder has another fence, and is not hit by mistake. Without --fence and --yes nothing is broken, and the
-    /// holder is shown.
+    /// A later holder has another fence, and is not hit by mistake. Without --fence, --owner and --yes nothing is broken.
     #[arg(long, value_name = "N", value_parser = fence, allow_negative_numbers = true)]
     pub(crate) fence: Option<Fence>,
 
-    /// Break the lease of the present holder, whatever its fence.
-    #[arg(long, conflicts_with = "fence")]
+    /// Break the lease of this owner, as --dry-run shows it.
+    ///
+    /// For shared locks and permits, whose leases have no fence in some stores.
+    #[arg(long, value_name = "OWNER", conflicts_with = "fence")]
+    pub(crate) owner: Option<Owner>,
+
+    /// Break the lease of the only holder, whatever its fence.
+    #[arg(long, conflicts_with_all = ["fence", "owner"])]
     pub(crate) yes: bool,
 
-    /// Show what would be broken, and break nothing.
+    /// Show the holders and what would be broken, and break nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -52,7 +59,7 @@ pub(crate) struct BreakArgs {
     /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `closed_for_ms`,
     /// how long the lock stays closed, null if it is free; `members`, the number of servers on which
     /// it was broken, and `of`, the number of servers; `broken`, the record, as in `status`. With --dry-run: `lock`, `store`,
-    /// `dry_run` (true) and `holder`, as in `status`.
+    /// `dry_run` (true), `holders` as in `status`, and `holder`: the one whose lease would be broken, or null.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -98,32 +105,53 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows the lease that would be broken.
+/// Shows the holders, and which lease would be broken.
 fn dry_run(args: &BreakArgs, client: &Client) -> Result<ExitCode, Failure> {
     let name = &args.name;
-    let holder = runtime()?.block_on(client.breakable(name))?;
-    let holder = holder.ok_or_else(|| is_free(name))?;
-    if args.fence.is_some() && args.fence != holder.fence {
-        let text = format!(
-            "lock {name:?} is held by {}, which has another fence; nothing would be broken",
-            holder_text::phrase(&holder)
-        );
-        return Err(Failure::new(ExitCode::LOST, text));
+    let holders = runtime()?.block_on(client.breakable(name))?;
+    if holders.is_empty() {
+        return Err(is_free(name));
     }
+    let meant = match args.target(&holders) {
+        Some(target) => {
+            let meant = holders.iter().find(|holder| target.is(holder));
+            Some(meant.ok_or_else(|| no_such_lease(name, &holders, target))?)
+        }
+        None => None,
+    };
     let printed = match args.json {
         true => output::print_json(&json!({
             "lock": name,
             "store": client.to_string(),
             "dry_run": true,
-            "holder": holder_text::json(&holder),
+            "holder": meant.map(holder_text::json),
+            "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
         })),
-        false => output::print(&format!(
-            "{name}: would break the lease of {}\n",
-            holder_text::phrase(&holder)
-        )),
+        false => output::print(&dry_text(name, &holders, meant)),
     };
     printed?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn dry_text(name: &str, holders: &[Holder], meant: Option<&Holder>) -> String {
+    if let Some(holder) = meant {
+        let holder = holder_text::phrase(holder);
+        return format!("{name}: would break the lease of {holder}\n");
+    }
+    let lines = holders.iter().map(|holder| {
+        let (option, holder) = (option_for(holder), holder_text::phrase(holder));
+        format!("{name}: {option} would break the lease of {holder}\n")
+    });
+    lines.collect()
+}
+
+/// The option that names the lease of a holder.
+fn option_for(holder: &Holder) -> String {
+    match (holder.fence, holder.owner) {
+        (Some(fence), _) => format!("--fence {fence}"),
+        (None, Some(owner)) => format!("--owner {owner}"),
+        (None, None) => "--yes".into(),
+    }
 }
 
 fn is_free(name: &str) -> Failure {
@@ -131,15 +159,37 @@ fn is_free(name: &str) -> Failure {
     Failure::new(ExitCode::LOST, text)
 }
 
+fn no_such_lease(name: &str, holders: &[Holder], target: BreakTarget) -> Failure {
+    let not = match target {
+        BreakTarget::Fence(fence) => format!("not with fence {fence}"),
+        BreakTarget::Owner(owner) => format!("not by owner {owner}"),
+    };
+    let text = format!(
+        "lock {name:?} is held by {}, {not}; nothing is broken",
+        holder_text::phrases(holders)
+    );
+    Failure::new(ExitCode::LOST, text)
+}
+
+impl BreakArgs {
+    /// The lease to break, if the arguments name one.
+    fn target(&self, holders: &[Holder]) -> Option<BreakTarget> {
+        let only = match holders {
+            [only] => only.owner.filter(|_| self.yes || self.dry_run),
+            _ => None,
+        };
+        let (fence, owner) = (self.fence.map(Into::into), self.owner.map(Into::into));
+        fence.or(owner).or(only.map(Into::into))
+    }
+}
+
 async fn perform(args: &BreakArgs, client: &Client) -> Result<(BrokenLease, BreakRecord), Failure> {
-    let fence = match args.fence {
-        Some(fence) => fence,
+    let target = match args.target(&[]) {
+        Some(target) => target,
         None => {
-            let holder = client.breakable(&args.name).await?;
-            match holder.as_ref().and_then(|holder| holder.fence) {
-                Some(fence) if args.yes => fence,
-                _ => return Err(without_fence(&args.name, holder.as_ref())),
-            }
+            let holders = client.breakable(&args.name).await?;
+            let target = args.target(&holders);
+            target.ok_or_else(|| without_target(&args.name, &holders))?
         }
     };
     let mut how = if args.now {
@@ -151,42 +201,32 @@ async fn perform(args: &BreakArgs, client: &Client) -> Result<(BrokenLease, Brea
     if let Some(reason) = &args.reason {
         how = how.because(reason)?;
     }
-    let refused = match client.break_lock(&args.name, fence, how).await? {
-        BreakOutcome::Done(broken, record) => return Ok((broken, *record)),
-        BreakOutcome::Free => return Err(is_free(&args.name)),
-        BreakOutcome::HeldBy(holder) => {
-            let why = match holder.fence {
-                Some(_) => format!("not with fence {fence}"),
-                None => {
-                    "whose fence is unknown before its first renewal; try again then".to_owned()
-                }
-            };
-            format!(
-                "lock {:?} is held by {}, {why}; nothing is broken",
-                args.name,
-                holder_text::phrase(&holder)
-            )
-        }
-    };
-    Err(Failure::new(ExitCode::LOST, refused))
+    match client.break_lock(&args.name, target, how).await? {
+        BreakOutcome::Done(broken, record) => Ok((broken, *record)),
+        BreakOutcome::Free => Err(is_free(&args.name)),
+        BreakOutcome::HeldBy(holders) => Err(no_such_lease(&args.name, &holders, target)),
+    }
 }
 
-fn without_fence(name: &str, holder: Option<&Holder>) -> Failure {
-    let Some(holder) = holder else {
-        return is_free(name);
-    };
-    let fence = holder
-        .fence
-        .map_or("N".to_owned(), |fence| fence.to_string());
-    Failure::usage(format!(
-        "lock {name:?} is held by {}; nothing is broken without --fence; give --fence {fence} to break \
-         this lease, or --yes to break that of any holder",
-        holder_text::phrase(holder)
-    ))
+fn without_target(name: &str, holders: &[Holder]) -> Failure {
+    let held = holder_text::phrases(holders);
+    match holders {
+        [] => is_free(name),
+        [only] => {
+            let option = option_for(only);
+            Failure::usage(format!(
+                "lock {name:?} is held by {held}; nothing is broken: give {option} to break this lease, or --yes to \
+                 break that of any holder"
+            ))
+        }
+        _ => Failure::usage(format!(
+            "lock {name:?} is held by {held}; nothing is broken: --dry-run shows the option for each lease"
+        )),
+    }
 }
 
 fn text(name: &str, broken: &BrokenLease, record: &BreakRecord, of: usize) -> String {
-    let fence = record.fence;
+    let lease = break_text::lease(record);
     let members = if broken.members < of {
         format!(" on {} of {of} servers", broken.members)
     } else {
@@ -194,7 +234,7 @@ fn text(name: &str, broken: &BrokenLease, record: &BreakRecord, of: usize) -> St
     };
     if record.at_once {
         return format!(
-            "{name}: broken{members}, fence {fence}; free at once\n{name}: the old holder may work until \
+            "{name}: broken{members}, {lease}; its lease is over\n{name}: the old holder may work until \
              its next renewal; only a check of fences protects now\n"
         );
     }
@@ -203,7 +243,7 @@ fn text(name: &str, broken: &BrokenLease, record: &BreakRecord, of: usize) -> St
         None => "free".into(),
     };
     format!(
-        "{name}: broken{members}, fence {fence}; {closed}, until its lease would have expired\n\
+        "{name}: broken{members}, {lease}; {closed}, or until its holder has ended\n\
          {name}: the holder learns of it at its next renewal\n"
     )
 }
@@ -211,16 +251,14 @@ fn text(name: &str, broken: &BrokenLease, record: &BreakRecord, of: usize) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::Fence;
     use leasehold::clock::WallTime;
     use leasehold::env::{Env, SystemEntropy};
-    use leasehold::store::Owner;
     use std::time::Duration;
 
     fn told(members: usize, of: usize) -> String {
         let by = Env::default().this_process(None);
         let owner = Owner::random(by.id, &SystemEntropy);
-        let fence = Fence::new(12).unwrap();
+        let fence = Fence::new(12);
         let record = BreakRecord::new(owner, fence, by, WallTime::from_micros(0));
         let mut broken = BrokenLease::new(true, Some(Duration::from_micros(1_500_900)));
         broken.members = members;
@@ -229,7 +267,7 @@ mod tests {
 
     #[test]
     fn partial_break_names_the_number_of_members() {
-        assert!(told(5, 5).starts_with("deploy: broken, fence 12; closed for 1s 500ms, "));
+        assert!(told(5, 5).starts_with("deploy: broken, fence 12; closed for 1s 500ms, or "));
         assert!(told(3, 5).starts_with("deploy: broken on 3 of 5 servers, fence 12; "));
     }
 }

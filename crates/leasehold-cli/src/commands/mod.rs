@@ -227,18 +227,19 @@ pub(crate) enum Subcommand {
     #[cfg(feature = "exporter")]
     Exporter(ExporterArgs),
 
-    /// Take a lock away from its exclusive holder.
+    /// Take a lock away from a holder.
     ///
     /// The holder learns of it at its next renewal; `run` then ends its command and exits with 76. The
-    /// lock stays closed until the lease would have expired, so that no other client acquires it while
-    /// the old holder still works. --now releases it at once. The store keeps who broke the lock, when and
+    /// lease keeps others out until the holder has ended, or until the lease would have expired. So no other client acquires
+    /// the lock while the old holder still works. --now ends the lease at once. The store keeps who broke the lock, when and
     /// why for 7 days; `status` shows it.
     ///
     /// --fence names the lease to break, as `leasehold status` shows it, so that a later holder is not hit
-    /// by mistake. In a quorum, a majority must carry out the break; it is safe to repeat it.
+    /// by mistake. If several clients share the lock or have its permits, --dry-run shows the option for each. In a quorum, a
+    /// majority must carry out the break; it is safe to repeat it.
     ///
-    /// Shared locks and permits cannot be broken; their leases expire by themselves. A lock file cannot be
-    /// broken either: end the process that holds it (`leasehold status` shows which). A lock of another
+    /// A lock file cannot be
+    /// broken: end the process that holds it (`leasehold status` shows which). A lock of another
     /// library has no fence: release it with that library, or delete its key once its program is gone.
     Break(BreakArgs),
 

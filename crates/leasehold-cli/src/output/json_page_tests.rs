@@ -134,7 +134,7 @@ fn page_names_every_event_and_field() {
         Owner::random(by.id, &SystemEntropy),
         WallTime::from_micros(1),
     );
-    let record = BreakRecord::new(owner, Fence::MAX, by, at);
+    let record = BreakRecord::new(owner, Some(Fence::MAX), by, at);
     let failure = Failure::usage("no");
     let messages = messages(&failure, &guards, &record);
     assert!(messages.iter().all(is_known));

@@ -12,9 +12,8 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
-use leasehold::store::Expiry;
+use leasehold::store::{Expiry, Owner};
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
 use crate::guardian::release_order::ReleaseOrder;
 use crate::locks::context::RunContext;
@@ -56,7 +55,8 @@ impl RunContext<'_> {
             outer: self.outer_runs.guardian_of_this_group(),
             output: pipes,
         };
-        let (fences, began) = (hold.fences(), SystemClock.now());
+        let (owners, fences) = (hold.owners().collect::<Vec<_>>(), hold.fences());
+        let began = SystemClock.now();
         let name = &self.lock_options.name;
         self.output.show_ready(name, fences.get(name));
         // What was said so far comes before the output of the command.
@@ -76,7 +76,7 @@ impl RunContext<'_> {
             broken: Some(lock), ..
         } = &end
         {
-            self.print_who_broke(lock, fences.get(lock)).await;
+            self.print_who_broke(lock, &owners).await;
         }
         Ok(end)
     }
@@ -105,12 +105,12 @@ impl RunContext<'_> {
         });
     }
 
-    /// Prints who broke the lease with this fence, if the store answers soon.
-    async fn print_who_broke(&self, lock: &str, fence: Option<&Value>) {
+    /// Prints who broke the lease of one of these owners, if the store answers soon.
+    async fn print_who_broke(&self, lock: &str, owners: &[Owner]) {
         let limit = SystemClock.now() + BREAK_RECORD_TIMEOUT;
         let found = within(&SystemClock, limit, self.client.last_break(lock)).await;
         if let Some(Ok(Some(record))) = &found
-            && fence == Some(&record.fence.get().into())
+            && owners.contains(&record.owner)
         {
             self.output.print_message(&Message::Broken { lock, record });
         }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, Owner};
-use leasehold::{Error, ErrorKind, Key, Mode};
+use leasehold::{Error, ErrorKind, Key};
 
 use super::inner::Inner;
 use super::inspection::LIMIT;
@@ -38,10 +38,7 @@ impl Inner {
         let mut existed = false;
         for _ in 0..TRIES {
             let entries = self.entries_of(lock).await?;
-            let is_meant = |entry: &Entry| {
-                let is_exclusive = entry.mode == Mode::Exclusive && entry.is_held();
-                is_exclusive && entry.owner() == Some(record.owner)
-            };
+            let is_meant = |entry: &Entry| entry.is_held() && entry.owner() == Some(record.owner);
             let Some(mut entry) = entries.into_iter().find(is_meant) else {
                 return Ok(BrokenLease::new(existed, None));
             };

@@ -9,7 +9,7 @@ use super::inner::Inner;
 use super::leases::OwnLease;
 use super::successors::HandOver;
 use crate::client::{EtcdClient, Failure};
-use crate::locking::{Attempt, Entry, Standing, lease_id, one_key, read_pass_on};
+use crate::locking::{Attempt, Entry, Standing, State, lease_id, one_key, read_pass_on};
 use crate::proto::{LeaseRevokeRequest, LeaseTimeToLiveRequest};
 
 /// Revokes the lease of the owner, which deletes its entry, whether it holds or waits. The server then refuses everything
@@ -189,13 +189,32 @@ impl Release {
             Ok(_) if holds => Ok(ReleaseReply::Released),
             // The first of two revocations may have ended the lease.
             Err(Failure::NoLease) if holds && was_repeated => Ok(ReleaseReply::Released),
-            Ok(_) | Err(Failure::NoLease) => Ok(ReleaseReply::WasLost),
+            Err(Failure::NoLease) => {
+                self.inner.open_broken(&self.request).await;
+                Ok(ReleaseReply::WasLost)
+            }
+            Ok(_) => Ok(ReleaseReply::WasLost),
             Err(failure) => Err(failure),
         }
     }
 }
 
 impl Inner {
+    /// Removes the entry that keeps a broken lock closed: its owner says that it has ended. If that fails, the lock opens
+    /// when the lease would have ended.
+    async fn open_broken(&self, request: &LockRequest) {
+        let Ok(entries) = self.entries_of(&request.key).await else {
+            return;
+        };
+        let is_own = |entry: &&Entry| entry.owner() == Some(request.owner);
+        let mut broken = entries.iter().filter(is_own);
+        if let Some(entry) = broken.find(|entry| entry.state() == Some(State::Broken)) {
+            // The lease belongs to this entry alone.
+            let question = LeaseRevokeRequest { id: entry.lease };
+            let _ = self.client.call(question, request.limit()).await;
+        }
+    }
+
     /// Returns whether an owner that this client does not know holds the lock: another process took it.
     async fn holds(&self, request: &LockRequest) -> Result<bool, Failure> {
         let entry = self.find_entry(request).await?;

@@ -50,6 +50,9 @@ impl Inner {
         limit: Duration,
     ) -> RenewReply {
         let entry = match found {
+            Ok(Some(entry)) if is_broken(&entry, request) => {
+                return RenewReply::Lost(LostReason::Broken);
+            }
             Ok(entry) => entry.filter(|entry| is_of(entry, request)),
             Err(error) => return RenewReply::Unknown(error),
         };
@@ -177,6 +180,10 @@ impl Inner {
             Err(error) => RenewReply::Unknown(error),
         }
     }
+}
+
+fn is_broken(entry: &Entry, request: &LockRequest) -> bool {
+    entry.owner() == Some(request.owner) && entry.state() == Some(State::Broken)
 }
 
 fn is_of(entry: &Entry, request: &LockRequest) -> bool {

@@ -92,7 +92,8 @@ async fn earlier_schema_is_upgraded_under_a_holder() {
     let one = client(&server);
     let guard = one.lock("job").ttl(LONG).acquire().await.expect("the lock");
     server.sql(
-        "drop index leasehold.waiter_owner; alter table leasehold.waiter drop column heard; update leasehold.version set number = 1; \
+        "drop view leasehold.holder; alter table leasehold.sharer drop column broken; \
+         drop index leasehold.waiter_owner; alter table leasehold.waiter drop column heard; update leasehold.version set number = 1; \
          alter function leasehold.holds(text, bigint) reset all;",
     );
     let done = store(&server).init().await.expect("an upgrade");

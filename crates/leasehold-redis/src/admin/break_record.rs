@@ -24,7 +24,12 @@ impl Server {
         let call = |out: &mut CommandWriter<'_>| {
             write_call(&BREAK, &names, Some("broken"), out);
             out.arg(record.owner.to_string());
-            out.arg(record.fence.to_string());
+            out.arg(
+                record
+                    .fence
+                    .map(|fence| fence.to_string())
+                    .unwrap_or_default(),
+            );
             out.arg(if record.at_once { "1" } else { "" });
             out.arg(BreakRecord::KEPT.as_millis().to_string());
             for (field, value) in fields(record) {
@@ -66,7 +71,6 @@ fn fields(record: &BreakRecord) -> Vec<(&'static str, String)> {
     let at_once = u8::from(record.at_once).to_string();
     let mut fields = vec![
         ("owner", record.owner.to_string()),
-        ("fence", record.fence.to_string()),
         ("at_once", at_once),
         ("at", record.at.as_micros().to_string()),
         ("client", record.by.id.to_string()),
@@ -75,6 +79,8 @@ fn fields(record: &BreakRecord) -> Vec<(&'static str, String)> {
         ("program", record.by.program.clone()),
         ("since", record.by.since.as_micros().to_string()),
     ];
+    let fence = record.fence.map(|fence| fence.to_string());
+    fields.extend(fence.map(|fence| ("fence", fence)));
     fields.extend(record.user.clone().map(|user| ("user", user)));
     fields.extend(record.reason.clone().map(|reason| ("reason", reason)));
     fields
@@ -91,7 +97,10 @@ pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<BreakRecord> {
         WallTime::from_micros(number("since")?),
     );
     let owner = fields.get("owner")?.parse().ok()?;
-    let fence = Fence::new(number("fence")?)?;
+    let fence = match fields.get("fence") {
+        Some(fence) => Some(Fence::new(fence.parse().ok()?)?),
+        None => None,
+    };
     let mut record = BreakRecord::new(owner, fence, by, WallTime::from_micros(number("at")?));
     record.at_once = number("at_once")? == 1;
     // Any user of the server can have written this, and terminals show it.
@@ -113,7 +122,7 @@ mod tests {
         let owner = Owner::random(id, &SystemEntropy);
         let since = WallTime::from_micros(5);
         let by = ClientInfo::new(id, "host1".into(), 7, "ops".into(), since);
-        let fence = Fence::new(12).unwrap();
+        let fence = Fence::new(12);
         let mut record = BreakRecord::new(owner, fence, by, WallTime::from_micros(9));
         record.at_once = true;
         record.reason = Some("its host is gone".into());

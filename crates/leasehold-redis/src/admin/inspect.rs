@@ -186,8 +186,14 @@ pub(super) fn read_together(answers: &[Value], mode: Mode, now: WallTime) -> Opt
         if left.is_zero() {
             return None;
         }
-        let mut holder = Holder::of(owner.parse().ok()?, mode);
+        let (owner, is_broken) = match LockValue::read(owner.as_bytes()) {
+            LockValue::Owner(owner) => (owner, false),
+            LockValue::Broken(owner) => (owner, true),
+            _ => return None,
+        };
+        let mut holder = Holder::of(owner, mode);
         holder.remaining = Some(left);
+        holder.broken = is_broken;
         Some(holder)
     });
     Some(holders.collect())

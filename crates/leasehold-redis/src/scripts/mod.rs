@@ -57,7 +57,7 @@ scripts! {
     DRAW_FENCE = "draw_fence" ["state" "fence"];
     CONFIRM_FENCE = "confirm_fence" ["state" "fence"];
     REPAIR = "repair" ["state" "each" "fence" "queue"];
-    BREAK = "break" ["state" "queue"];
+    BREAK = "break" ["state" "shared" "queue"];
     MEMBER_RECORD_WRITE = "member_record_write" ["member_record"];
     MEMBER_RECORD_OBSERVE = "member_record_observe" ["member_record"];
     RECORD_OPEN = "record_open" ["record"];

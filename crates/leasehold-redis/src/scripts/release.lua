@@ -4,24 +4,30 @@
 -- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots
 -- ARGV  1 entry  2 entry that takes its place in the queue, or ''  3 ticket of that entry, or ''
 --       4 length of a gap for foreign clients in ms, 0 for none  5 to 9 those of acquire.lua for a successor
--- Answer  {1 freed or 0, cannot notify}, and the grant of acquire.lua if the successor has the lock now
+-- Answer  {1 the lease was valid or 0, cannot notify}, and the grant of acquire.lua if the successor has the lock now
 -- Source  docs/wire.md, "Release" and "Turns for foreign clients"
 
 local GAP_EVERY_MS, GAP_EVERY_ONCE_SEEN_MS, SEEN_MS = 5000, 1000, 3600000
 
+-- Returns whether the lease was valid, and whether it ends now. That of a broken lease says that its owner has ended.
 local function free(entry)
   local owner, mark = split(entry)
   local member = holds(entry)
-  if value == owner then
+  if value == owner or value == BROKEN .. owner then
     -- Also that of a lease that was to become shared, and has not.
+    local was_valid = value == owner
     call('DEL', lock)
     value = false
+    return was_valid, true
   elseif member then
-    leave(entry, member)
-  else
-    return false
+    leave(owner, mark, member)
+    return true, true
   end
-  return true
+  member = mark ~= '' and lease_of(BROKEN .. owner, mark)
+  if member then
+    leave(BROKEN .. owner, mark, member)
+  end
+  return false, member
 end
 
 -- Begins a gap if one is due: the lock is free for all clients, including those of other libraries.
@@ -44,7 +50,7 @@ end
 
 open(1)
 local entry = ARGV[1]
-local freed = free(entry)
+local was_valid, freed = free(entry)
 local was_queued = not freed and call('ZREM', queue, entry, (split(entry))) > 0
 if ARGV[2] ~= '' then
   enqueue(ARGV[2], ARGV[3])
@@ -63,4 +69,4 @@ if admitted ~= false and (admitted == nil or freed or was_queued) then
   end
   keep_for_head()
 end
-return {freed and 1 or 0, cannot_notify and 1 or 0, successor}
+return {was_valid and 1 or 0, cannot_notify and 1 or 0, successor}

@@ -21,7 +21,7 @@ local function renew(number)
   elseif not member then
     return (not value or value == NEXT) and 0 or value == BROKEN .. owner and -2 or -1
   elseif slot ~= '' and slot ~= member and tonumber(call('ZSCORE', readers, slot) or now + 1) <= now then
-    leave(entry, member)
+    leave(owner, mark, member)
     member, changed = slot, true
   end
   if mark ~= '' then

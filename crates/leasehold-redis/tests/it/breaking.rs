@@ -55,7 +55,10 @@ async fn break_is_recorded_over_damaged_notes() {
     let kept = left(&server, record);
     assert!((WEEK_MS - 60_000..=WEEK_MS).contains(&kept), "{kept}");
     let last = operator.last_break("deploy").await.unwrap().unwrap();
-    assert_eq!((last.owner, last.fence), (guard.owner(), guard.fence()));
+    assert_eq!(
+        (last.owner, last.fence),
+        (guard.owner(), Some(guard.fence()))
+    );
     assert_eq!(guard.lost().await, LostReason::Broken);
 }
 

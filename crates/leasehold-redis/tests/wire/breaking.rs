@@ -56,13 +56,25 @@ fn broken_lock_stays_closed_until_the_lease_ends() {
     let refused = client.acquire(&waiter, Position::Ticket(10)).refused();
     assert_eq!(refused.busy.holder, None);
     assert!(refused.ask_again.unwrap() > Duration::from_secs(50));
-    client.release(&held);
-    assert!(client.value().is_some());
     let record = client.command(&["HGET", "leasehold:broken:{deploy}:deploy", "owner"]);
     assert_eq!(record.as_text(), Some(&*held.owner.to_string()));
     // A second call opens the lock after all.
     assert_eq!(break_lease(&mut client, &held, "1").0, 1);
     assert_eq!(client.notified(), [waiter.owner]);
+}
+
+#[test]
+fn release_of_a_broken_lease_hands_the_lock_over() {
+    let (_server, mut client) = start();
+    let held = client.hold(Mode::Exclusive);
+    let waiter = client.wait(Mode::Exclusive, 10);
+    break_lease(&mut client, &held, "");
+    assert!(!client.release_to(&held, None, None).0, "it was not valid");
+    assert_eq!(client.notified(), [waiter.owner]);
+    client.acquire(&waiter, Position::Ticket(10)).granted();
+    // A late copy of that release frees nothing of the next holder.
+    client.release(&held);
+    assert_eq!(client.value(), Some(waiter.owner.to_string()));
 }
 
 #[test]

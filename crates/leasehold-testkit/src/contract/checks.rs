@@ -167,11 +167,15 @@ pub(super) const CHECKS: &[Check] = checks! {
     breaking, Nothing [Admin, Inspection]::{
         b1_next_renewal_reports_the_break,
         b2_broken_lock_stays_closed_until_lease_end,
+        b2_broken_share_excludes_until_lease_end,
         b3_current_holder_keeps_the_lock,
+        b3_other_holders_keep_their_share,
         b4_lock_broken_at_once_is_free,
         b4_lock_broken_at_once_is_handed_over,
+        b4_share_broken_at_once_is_over,
         b5_broken_lease_never_returns,
         b6_the_record_is_kept,
+        b7_release_opens_a_broken_lock,
     }
     records, Nothing [Records]::{
         p1_what_was_written_last_is_shown,

@@ -71,7 +71,7 @@ impl BreakOptions {
     pub fn record(
         self,
         owner: Owner,
-        fence: Fence,
+        fence: Option<Fence>,
         by: Arc<ClientInfo>,
         at: WallTime,
     ) -> BreakRecord {
@@ -115,8 +115,8 @@ fn checked(what: &str, text: String) -> Result<String, Error> {
 pub struct BreakRecord {
     /// The owner of the broken lease.
     pub owner: Owner,
-    /// The fence of that lease.
-    pub fence: Fence,
+    /// The fence of that lease, if the store knew it.
+    pub fence: Option<Fence>,
     /// Whether the lock was freed at once rather than when the lease would have ended.
     pub at_once: bool,
     /// The client that broke the lock.
@@ -135,7 +135,7 @@ impl BreakRecord {
 
     /// Returns the record of a break of the lease of `owner`, for stores that read what another process
     /// wrote.
-    pub fn new(owner: Owner, fence: Fence, by: ClientInfo, at: WallTime) -> Self {
+    pub fn new(owner: Owner, fence: Option<Fence>, by: ClientInfo, at: WallTime) -> Self {
         BreakOptions::at_its_end().record(owner, fence, Arc::new(by), at)
     }
 }
@@ -153,14 +153,46 @@ impl fmt::Display for BreakRecord {
     }
 }
 
+/// Which lease of a lock to break: by its fence, or by its owner. Several holders have different fences, but a store need not
+/// know the fence of a shared lease or of a permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BreakTarget {
+    /// The lease with this fence.
+    Fence(Fence),
+    /// The lease of this owner.
+    Owner(Owner),
+}
+
+impl BreakTarget {
+    /// Returns whether this is the lease of `holder`.
+    pub fn is(self, holder: &Holder) -> bool {
+        match self {
+            Self::Fence(fence) => holder.fence == Some(fence),
+            Self::Owner(owner) => holder.owner == Some(owner),
+        }
+    }
+}
+
+impl From<Fence> for BreakTarget {
+    fn from(fence: Fence) -> Self {
+        Self::Fence(fence)
+    }
+}
+
+impl From<Owner> for BreakTarget {
+    fn from(owner: Owner) -> Self {
+        Self::Owner(owner)
+    }
+}
+
 /// The result of breaking a lease. If the lease no longer existed, the break ended nothing. Even then the
-/// store refuses the owner from now on, also if it now holds the lock in shared mode.
+/// store refuses the owner from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BrokenLease {
     /// Whether the lease existed, or the rest of a lease that was broken before.
     pub existed: bool,
-    /// How long the lock stays unavailable; `None` if it is available.
+    /// How long the lease still keeps others out; `None` if it is over.
     pub closed_for: Option<Duration>,
     /// The number of members that broke the lease.
     pub members: usize,
@@ -181,12 +213,12 @@ impl BrokenLease {
 /// and means that the call changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BreakOutcome {
-    /// The lease with this fence is broken.
+    /// The lease is broken.
     Done(BrokenLease, Box<BreakRecord>),
     /// The lock is free.
     Free,
-    /// This holder has the lock, with another fence or with a fence that the store does not know (yet).
-    HeldBy(Box<Holder>),
+    /// These clients hold the lock, and none of them has that lease.
+    HeldBy(Vec<Holder>),
 }
 
 #[cfg(test)]

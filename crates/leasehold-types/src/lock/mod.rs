@@ -9,7 +9,7 @@ mod queue;
 mod request;
 
 pub use attempt::{AcquireError, Busy, Grant, ReleaseReply, RenewReply, Term};
-pub use breaking::{BreakOptions, BreakOutcome, BreakRecord, BrokenLease};
+pub use breaking::{BreakOptions, BreakOutcome, BreakRecord, BreakTarget, BrokenLease};
 pub use holder::Holder;
 pub use listing::{ListedLock, LockListing, Visibility};
 pub use pattern::Pattern;

@@ -65,7 +65,7 @@ impl Queue {
     /// Returns until when a broken lease keeps the lock closed at least, by the clock of the leader.
     pub(crate) fn closed_until(&self) -> Option<i64> {
         let ends = self.nodes.iter().filter_map(|node| match node.kind {
-            Kind::Closed { until } => Some(until),
+            Kind::Closed { until, .. } => Some(until),
             _ => None,
         });
         ends.min()
@@ -130,7 +130,7 @@ impl Queue {
     /// Decides for `reader` at this time of the leader's clock; `None` if that is unknown. If the time is past the end of a
     /// broken lease, it must be a fresh answer.
     pub(crate) fn decide(&self, reader: Reader, now: Option<i64>) -> Decision {
-        let is_over = |node: &&Node| matches!(node.kind, Kind::Closed { until } if now.is_some_and(|now| until < now));
+        let is_over = |node: &&Node| matches!(node.kind, Kind::Closed { until, .. } if now.is_some_and(|now| until < now));
         if let Some(over) = self.nodes.iter().find(is_over) {
             return Decision::Remove(over.name.clone());
         }

@@ -26,9 +26,10 @@ pub(crate) enum Kind {
         of: Permits,
         barges: bool,
     },
-    /// A broken lease: it keeps others out until this time in milliseconds since 1970, by the clock of the leader.
-    /// Then anyone may remove it.
+    /// A broken lease: it excludes the same requests as before until this time in milliseconds since 1970, by the clock of the
+    /// leader. Then anyone may remove it.
     Closed {
+        mode: Mode,
         until: i64,
     },
 }
@@ -44,17 +45,20 @@ impl Kind {
 
     pub(crate) fn mode(self) -> Mode {
         match self {
-            Self::Exclusive | Self::Closed { .. } => Mode::Exclusive,
+            Self::Exclusive => Mode::Exclusive,
+            Self::Closed { mode, .. } => mode,
             Self::Shared { .. } => Mode::Shared,
             Self::Permit { of, .. } => Mode::Permit(of),
         }
     }
 
+    /// Whether it holds the lock, wherever in the queue it is.
     pub(crate) fn barges(self) -> bool {
-        matches!(
-            self,
-            Self::Shared { barges: true } | Self::Permit { barges: true, .. }
-        )
+        match self {
+            Self::Exclusive => false,
+            Self::Shared { barges } | Self::Permit { barges, .. } => barges,
+            Self::Closed { .. } => true,
+        }
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -70,9 +74,14 @@ impl Kind {
                     of: Permits::new(count.parse().ok()?).ok()?,
                     barges,
                 },
-                ("x", until) if !barges => Self::Closed {
-                    until: until.parse().ok()?,
-                },
+                ("x", until) if !barges => {
+                    let (mode, until) = match until.split_once('_') {
+                        Some((mode, until)) => (Self::parse(mode)?.mode(), until),
+                        None => (Mode::Exclusive, until),
+                    };
+                    let until = until.parse().ok()?;
+                    Self::Closed { mode, until }
+                }
                 _ => return None,
             },
         })
@@ -85,7 +94,13 @@ impl fmt::Display for Kind {
             Self::Exclusive => f.write_str("w")?,
             Self::Shared { .. } => f.write_str("r")?,
             Self::Permit { of, .. } => write!(f, "p{of}")?,
-            Self::Closed { until } => write!(f, "x{until}")?,
+            Self::Closed {
+                mode: Mode::Exclusive,
+                until,
+            } => return write!(f, "x{until}"),
+            Self::Closed { mode, until } => {
+                return write!(f, "x{}_{until}", Self::of(*mode, false));
+            }
         }
         f.write_str(if self.barges() { "b" } else { "" })
     }
@@ -159,6 +174,11 @@ pub(crate) mod tests {
         Owner::from_bits((7, number))
     }
 
+    fn closed(mode: Mode) -> Kind {
+        let until = 1_795_000_000_123;
+        Kind::Closed { mode, until }
+    }
+
     #[test]
     fn names_are_read_as_they_were_written() {
         let of = Permits::new(12).unwrap();
@@ -168,9 +188,9 @@ pub(crate) mod tests {
             Kind::Shared { barges: true },
             Kind::Permit { of, barges: false },
             Kind::Permit { of, barges: true },
-            Kind::Closed {
-                until: 1_795_000_000_123,
-            },
+            closed(Mode::Exclusive),
+            closed(Mode::Shared),
+            closed(Mode::Permit(of)),
         ] {
             let name = format!("{}0000000042", Node::prefix(owner(1), kind));
             let node = Node::parse(&name).unwrap().unwrap();

@@ -254,7 +254,7 @@ impl Acquire<'_> {
     /// requests have no late effect.
     async fn find_node(&mut self, connection: &Connection) -> Result<(), Error> {
         let owner = self.request.owner;
-        match find(connection, &self.paths.lock, owner).await? {
+        match find(connection, &self.paths.lock, owner, false).await? {
             Some(name) => self.found(&name),
             None => {
                 self.gone();

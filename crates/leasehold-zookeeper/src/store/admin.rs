@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, Owner};
-use leasehold::{Error, ErrorKind, Key};
+use leasehold::{Error, ErrorKind, Key, Mode};
 
 use super::node_data::{NodeData, read_break, to_bytes};
 use super::questions::data_of;
@@ -51,12 +51,15 @@ const TRIES: usize = 16;
 struct Found {
     owner: Owner,
     node: Node,
+    mode: Mode,
     data: Vec<u8>,
 }
 
 /// Returns the path of the node that keeps the lock closed until then, in place of the node of its holder.
 fn closed_path(paths: &Paths, found: &Found, until: i64) -> String {
-    let name = found.node.replaced_by(found.owner, Kind::Closed { until });
+    let mode = found.mode;
+    let closed = Kind::Closed { mode, until };
+    let name = found.node.replaced_by(found.owner, closed);
     format!("{}/{name}", paths.lock)
 }
 
@@ -82,7 +85,7 @@ impl Inner {
         };
         let until = match found.node.kind {
             _ if record.at_once => None,
-            Kind::Closed { until } => Some(until),
+            Kind::Closed { until, .. } => Some(until),
             // This request may arrive late, but not after the servers ended this session: they round up its timeout.
             _ => Some(
                 self.lease_end(connection, &found.data).await? + millis(connection.timeout * 2),
@@ -97,10 +100,9 @@ impl Inner {
         match connection.transact(parts).await? {
             Ok(_) => {
                 let until = match (until, found.node.kind) {
-                    (Some(until), Kind::Exclusive) => {
-                        self.shorten(connection, &paths, &found, until).await?
-                    }
-                    (until, _) => until,
+                    (until, Kind::Closed { .. }) => until,
+                    (Some(until), _) => self.shorten(connection, &paths, &found, until).await?,
+                    (None, _) => None,
                 };
                 let rest = until.and_then(|until| rest(connection, until));
                 Ok(Some(BrokenLease::new(true, rest)))
@@ -146,7 +148,7 @@ impl Inner {
         Op::Create(path, &found.data, Lifetime::Persistent, self.access())
     }
 
-    /// Returns the node of the owner of the record, if it holds the lock exclusively.
+    /// Returns the node of the owner of the record, if it holds the lock.
     async fn find_lease(
         &self,
         connection: &Connection,
@@ -159,17 +161,20 @@ impl Inner {
             .next()
             .map(|(queue, _)| queue)
             .unwrap_or_default();
-        let node = queue.holders().find(|node| {
-            let is_exclusive = matches!(node.kind, Kind::Exclusive | Kind::Closed { .. });
-            is_exclusive && node.owner == Some(record.owner)
-        });
-        let Some(node) = node.cloned() else {
+        let mut holders = queue.holders();
+        let Some(node) = holders.find(|node| node.owner == Some(record.owner)) else {
             return Ok(None);
         };
+        let (mode, node) = (queue.mode(node), node.clone());
         let path = format!("{}/{}", self.paths(key).lock, node.name);
         let data = data_of(connection, &path, false).await?;
         let owner = record.owner;
-        Ok(data.map(|data| Found { owner, node, data }))
+        Ok(data.map(|data| Found {
+            owner,
+            node,
+            mode,
+            data,
+        }))
     }
 
     /// Returns when the lease ends if its holder is renewed now, in milliseconds of the leader's clock.

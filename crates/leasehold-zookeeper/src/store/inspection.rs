@@ -225,7 +225,7 @@ fn holder(node: &Node, data: Option<&NodeData>, stat: Stat, now: Option<i64>) ->
     let mut holder = Holder::of(owner, node.kind.mode());
     holder.client = data.map(|data| data.client.clone());
     holder.fence = data.and_then(NodeData::fence);
-    if let Kind::Closed { until } = node.kind {
+    if let Kind::Closed { until, .. } = node.kind {
         holder.broken = true;
         let now = now.unwrap_or(stat.changed_ms);
         let left = u64::try_from(until.saturating_sub(now)).unwrap_or_default();

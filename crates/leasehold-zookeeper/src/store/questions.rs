@@ -47,11 +47,12 @@ pub(super) async fn watch_end(connection: &Connection, path: &str) -> Result<boo
     }
 }
 
-/// Returns the name of the node that `owner` has in the queue of a lock.
+/// Returns the name of the node that `owner` has in the queue of a lock, or that keeps the lock closed for its broken lease.
 pub(super) async fn find(
     connection: &Connection,
     folder: &str,
     owner: Owner,
+    is_closed: bool,
 ) -> Result<Option<String>, Error> {
     let mut batch = connection.batch();
     batch.sync();
@@ -65,8 +66,9 @@ pub(super) async fn find(
     let mut nodes = names
         .iter()
         .filter_map(|name| Node::parse(name).ok().flatten());
-    let own =
-        nodes.find(|node| node.owner == Some(owner) && !matches!(node.kind, Kind::Closed { .. }));
+    let own = nodes.find(|node| {
+        node.owner == Some(owner) && matches!(node.kind, Kind::Closed { .. }) == is_closed
+    });
     Ok(own.map(|node| node.name))
 }
 

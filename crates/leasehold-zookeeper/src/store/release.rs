@@ -75,7 +75,7 @@ impl Inner {
         let folder = self.paths(&request.key).lock;
         let name = match &place.node {
             Some(name) => name.clone(),
-            None => match find(connection, &folder, request.owner).await? {
+            None => match find(connection, &folder, request.owner, false).await? {
                 Some(name) => name,
                 None => return Ok(false),
             },
@@ -83,8 +83,26 @@ impl Inner {
         let path = format!("{folder}/{name}");
         match connection.delete(&path).await? {
             Ok(_) => Ok(true),
-            Err(Code::NO_NODE) => Ok(false),
+            Err(Code::NO_NODE) => {
+                self.open_broken(connection, request).await?;
+                Ok(false)
+            }
             Err(code) => Err(refused(&path, code)),
         }
+    }
+
+    /// Deletes the node that keeps a broken lock closed: its owner says that it has ended.
+    async fn open_broken(
+        &self,
+        connection: &Connection,
+        request: &LockRequest,
+    ) -> Result<(), Error> {
+        let folder = self.paths(&request.key).lock;
+        if let Some(name) = find(connection, &folder, request.owner, true).await? {
+            let path = format!("{folder}/{name}");
+            // If another client removed it meanwhile, the lock is open as well.
+            let _ = connection.delete(&path).await?;
+        }
+        Ok(())
     }
 }

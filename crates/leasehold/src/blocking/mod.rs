@@ -76,10 +76,10 @@ use crate::guard::ReleaseOutcome;
 use crate::handle::Handle;
 use crate::runtime::background::block_on;
 use crate::store::{
-    BreakOptions, BreakOutcome, BreakRecord, Guarantees, LockListing, LostReason, MemberHealth,
-    Store,
+    BreakOptions, BreakOutcome, BreakRecord, BreakTarget, Guarantees, LockListing, LostReason,
+    MemberHealth, Store,
 };
-use crate::types::{Error, Fence, Holder, Key, Mode, Pattern, Waiter};
+use crate::types::{Error, Holder, Key, Mode, Pattern, Waiter};
 
 /// A blocking [`crate::Client`].
 ///
@@ -140,9 +140,9 @@ impl Client {
         fn list_locks(&self, pattern: &Pattern, limit: usize) -> LockListing;
         /// Returns the keys of the first `limit` records, by name, that match `pattern`. For display only.
         fn list_records(&self, pattern: &Pattern, limit: usize) -> Vec<Key>;
-        /// Breaks the lock `name` if its holder holds it exclusively and with this `fence`.
+        /// Takes the lock `name` from the holder with this fence or this owner.
         fn break_lock(
-            &self, name: impl AsRef<str>, fence: Fence, how: BreakOptions,
+            &self, name: impl AsRef<str>, lease: impl Into<BreakTarget>, how: BreakOptions,
         ) -> BreakOutcome;
         /// Returns the record of the last break of the lock `name`, while the store keeps it. For diagnostics.
         fn last_break(&self, name: impl AsRef<str>) -> Option<BreakRecord>;

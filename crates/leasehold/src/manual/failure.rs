@@ -72,9 +72,10 @@
 //!
 //! A process that hangs while its client keeps renewing holds its lock indefinitely. An operator can take
 //! it away with [`Client::break_lock`](crate::Client::break_lock), or `leasehold break`: the next renewal
-//! reports the guard as lost ([`LostReason::Broken`](crate::LostReason::Broken)). Others may enter once the lease would
-//! have ended by its last renewal, and so never before the guard's deadline. They may enter at once only if
-//! the resource checks [fences](super::fencing).
+//! reports the guard as lost ([`LostReason::Broken`](crate::LostReason::Broken)). Others may enter once the guard is
+//! released, or once the lease would have ended by its last renewal, which is never before the guard's deadline. They may enter
+//! at once only if the resource checks [fences](super::fencing). A shared lock or a permit is taken from one
+//! holder, which its [owner](crate::store::Holder::owner) identifies.
 //!
 //! # What is not covered
 //!

@@ -221,10 +221,11 @@ impl Lock {
 
     fn release(&mut self, request: &LockRequest) -> ReleaseReply {
         self.dequeue(request.owner);
-        let before = self.leases.len();
+        let was_held = self.lease_of(request.owner).is_some();
+        // The owner of a broken lease says that it has ended.
         self.leases
-            .retain(|lease| lease.request.owner != request.owner || lease.broken);
-        match self.leases.len() < before {
+            .retain(|lease| lease.request.owner != request.owner);
+        match was_held {
             true => ReleaseReply::Released,
             false => ReleaseReply::WasLost,
         }
@@ -232,14 +233,8 @@ impl Lock {
 
     fn break_lease(&mut self, record: &BreakRecord, now: BootInstant) -> BrokenLease {
         self.breaks.remember(record.owner);
-        let is_meant = |request: &LockRequest| {
-            request.owner == record.owner && request.mode == Mode::Exclusive
-        };
-        let Some(at) = self
-            .leases
-            .iter()
-            .position(|lease| is_meant(&lease.request))
-        else {
+        let mut leases = self.leases.iter();
+        let Some(at) = leases.position(|lease| lease.request.owner == record.owner) else {
             return BrokenLease::new(false, None);
         };
         self.breaks.keep(record, now);

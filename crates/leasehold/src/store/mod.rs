@@ -23,13 +23,14 @@ pub use health::Health;
 pub use inspection::Inspection;
 #[doc(inline)]
 pub use leasehold_types::{
-    AcquireError, BreakOptions, BreakOutcome, BreakRecord, BrokenLease, Busy, ClientId, ClientInfo,
-    DataGeneration, Epoch, FenceConfirmation, Grant, Held, Holder, Incarnation, ListedLock,
-    LockListing, LockRequest, LostReason, MemberFailure, MemberHealth, MemberId, MemberRecord,
-    MemberRecordEdit, MemberSet, MemberStatus, NotAnOwner, Observation, Opened, Owner, Pattern,
-    PermitSlot, PermitSlots, Permits, RECORD_MEMORY, Reading, RecordKey, RecordWrite, ReleaseReply,
-    RenewReply, RunId, Sample, Term, Ticket, Version, Visibility, Waiter, WriteOutcome, Written,
-    exact_span, is_printable, printable, requests_run_in, rough_span,
+    AcquireError, BreakOptions, BreakOutcome, BreakRecord, BreakTarget, BrokenLease, Busy,
+    ClientId, ClientInfo, DataGeneration, Epoch, FenceConfirmation, Grant, Held, Holder,
+    Incarnation, ListedLock, LockListing, LockRequest, LostReason, MemberFailure, MemberHealth,
+    MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, NotAnOwner, Observation,
+    Opened, Owner, Pattern, PermitSlot, PermitSlots, Permits, RECORD_MEMORY, Reading, RecordKey,
+    RecordWrite, ReleaseReply, RenewReply, RunId, Sample, Term, Ticket, Version, Visibility,
+    Waiter, WriteOutcome, Written, exact_span, is_printable, printable, requests_run_in,
+    rough_span,
 };
 pub use per_runtime::PerRuntime;
 pub use progress::{Listener, Progress, Report, poll_until};

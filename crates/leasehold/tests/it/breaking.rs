@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::store::{BreakOptions, BreakOutcome, BreakRecord, Held, RenewReply, background};
-use leasehold::{Effect, ErrorKind, Fence, Guard, LostReason, Mode};
+use leasehold::store::{
+    BreakOptions, BreakOutcome, BreakRecord, Held, Permits, RenewReply, background,
+};
+use leasehold::{ErrorKind, Fence, Guard, LostReason, Mode};
 use leasehold_testkit::Fault;
 
 use crate::fixture::{Fixture, TTL, attempt, request};
@@ -29,7 +31,7 @@ async fn force_release_needs_the_current_fence() {
     let Ok(BreakOutcome::HeldBy(shown)) = refused else {
         panic!("{refused:?}")
     };
-    assert_eq!(shown.fence, Some(guard.fence()));
+    assert_eq!(shown[0].fence, Some(guard.fence()));
     assert_eq!(operator.last_break("x").await.unwrap(), None);
     fixture.pass(TTL).await;
     assert!(guard.is_valid(), "it is renewed as before");
@@ -39,7 +41,7 @@ async fn force_release_needs_the_current_fence() {
     let BreakOutcome::Done(broken, record) = done else {
         panic!("{done:?}")
     };
-    assert_eq!((broken.members, record.fence), (1, guard.fence()));
+    assert_eq!((broken.members, record.fence), (1, Some(guard.fence())));
     let closed_for = broken.closed_for.expect("a time");
     assert!(closed_for > TTL / 2 && closed_for <= TTL, "{closed_for:?}");
     let broken_at = fixture.now();
@@ -68,41 +70,34 @@ async fn force_release_needs_the_current_fence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_several_hold_together_is_not_broken() {
+async fn one_of_several_holders_is_broken() {
     let fixture = Fixture::new();
     let operator = fixture.other_client();
-    let (one, two) = (
-        fixture.client.lock("x").mode(Mode::Shared),
-        operator.lock("x").mode(Mode::Shared),
-    );
-    let (one, two) = (one.acquire().await.unwrap(), two.acquire().await.unwrap());
-    fixture.settle().await;
-    for guard in [&one, &two] {
-        let refused = operator.break_lock("x", guard.fence(), BreakOptions::at_once());
-        let error = refused.await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("2 holders share it"), "{error}");
+    for mode in [Mode::Shared, Mode::Permit(Permits::new(2).unwrap())] {
+        let one = fixture.client.lock("x").mode(mode).ttl(TTL);
+        let two = operator.lock("x").mode(mode).ttl(TTL);
+        let (one, two) = (one.acquire().await.unwrap(), two.acquire().await.unwrap());
+        fixture.settle().await;
+        let done = operator.break_lock("x", one.owner(), BreakOptions::at_its_end());
+        let BreakOutcome::Done(broken, record) = done.await.unwrap() else {
+            panic!("it is broken")
+        };
+        assert!(broken.closed_for.is_some());
+        assert_eq!(record.owner, one.owner());
+        assert_eq!(lost(&fixture, &one).await, LostReason::Broken);
+        assert!(two.is_valid());
+        two.release().await.unwrap();
+        // The guard that was broken still counts, until its owner releases it.
+        assert!(operator.lock("x").try_acquire().await.unwrap().is_none());
+        one.release().await.unwrap();
+        let next = operator.lock("x").try_acquire().await.unwrap();
+        next.expect("the lock").release().await.unwrap();
     }
-    assert!(one.is_valid() && two.is_valid());
-    // A holder that shares it with no other right now is not broken either, nor notified of a break.
-    two.release().await.unwrap();
-    let refused = operator.break_lock("x", one.fence(), BreakOptions::at_once());
-    let error = refused.await.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.effect()),
-        (ErrorKind::Unsupported, Effect::None)
-    );
-    assert!(
-        error.to_string().contains("its holder shares it"),
-        "{error}"
-    );
-    fixture.pass(TTL).await;
-    assert!(one.is_valid());
 }
 
 /// The operator was shown the exclusive lease, and it is shared when the break arrives.
 #[tokio::test(start_paused = true)]
-async fn downgrade_during_force_release_is_reported() {
+async fn lease_is_broken_although_it_was_downgraded() {
     let fixture = Fixture::new();
     let (operator, slow) = fixture.client_apart();
     slow.set(Fault::Slow(Duration::from_secs(1)));
@@ -114,12 +109,7 @@ async fn downgrade_during_force_release_is_reported() {
     };
     let (broken, shared) = tokio::join!(broken, meanwhile);
     shared.unwrap();
-    let error = broken.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.effect()),
-        (ErrorKind::Unsupported, Effect::Unknown)
-    );
-    assert!(error.reason().contains("downgraded the lock"), "{error}");
+    assert!(matches!(broken.unwrap(), BreakOutcome::Done(..)));
     assert_eq!(lost(&fixture, &guard).await, LostReason::Broken);
 }
 
@@ -154,7 +144,12 @@ async fn force_release_record_is_kept_a_week() {
     let admin = store.admin().unwrap();
     let grant = attempt(&**store, &request).await.unwrap();
     let by = (*request.client).clone();
-    let record = BreakRecord::new(request.owner, grant.fence, by, fixture.env.clock.wall());
+    let record = BreakRecord::new(
+        request.owner,
+        Some(grant.fence),
+        by,
+        fixture.env.clock.wall(),
+    );
     admin.break_lease(&request.key, &record).await.unwrap();
     fixture.pass(BreakRecord::KEPT - TTL).await;
     assert_eq!(admin.last_break(&request.key).await.unwrap(), Some(record));
@@ -173,7 +168,7 @@ async fn store_remembers_sixteen_force_releases() {
         let grant = attempt(&**store, &request).await.unwrap();
         let by = (*request.client).clone();
         let now = fixture.env.clock.wall();
-        let mut record = BreakRecord::new(request.owner, grant.fence, by, now);
+        let mut record = BreakRecord::new(request.owner, Some(grant.fence), by, now);
         record.at_once = true;
         let broken = admin.break_lease(&request.key, &record).await.unwrap();
         assert!(broken.existed);

@@ -181,15 +181,13 @@ async fn carry_out(client: Client, order: Break) -> Result<String, Failure> {
     let how = BreakOptions::at_its_end()
         .by_user(user::name())?
         .because(&order.reason)?;
-    let outcome = client.break_lock(lock.as_str(), order.fence, how).await?;
+    let outcome = client.break_lock(lock.as_str(), order.owner, how).await?;
     Ok(match outcome {
-        BreakOutcome::Done(_, record) => {
-            format!("{lock}: broken, fence {}", record.fence)
-        }
+        BreakOutcome::Done(..) => format!("{lock}: broken"),
         BreakOutcome::Free => format!("{lock} is free; nothing is broken"),
-        BreakOutcome::HeldBy(holder) => format!(
+        BreakOutcome::HeldBy(holders) => format!(
             "{lock} is held by {} now; nothing is broken",
-            holder_text::phrase(&holder)
+            holder_text::phrases(&holders)
         ),
     })
 }

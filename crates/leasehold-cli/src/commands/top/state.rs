@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use leasehold::Key;
 use leasehold::clock::WallTime;
 use leasehold::store::ListedLock;
-use leasehold::{Fence, Key, Mode};
+use leasehold::store::Owner;
 
 use crate::commands::top::order::{Sort, matches, order};
 use crate::commands::top::snapshot::Snapshot;
@@ -51,7 +52,7 @@ pub(super) enum Prompt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Break {
     pub(super) lock: Key,
-    pub(super) fence: Fence,
+    pub(super) owner: Owner,
     pub(super) holder: String,
     pub(super) reason: String,
 }
@@ -243,17 +244,21 @@ impl Top {
         let Some(lock) = self.selected() else {
             return Err("no lock is selected".into());
         };
-        let first = lock.holders.first().map(|sight| &sight.holder);
-        let Some(holder) = first.filter(|holder| holder.mode == Mode::Exclusive) else {
-            return Err("shared locks and permits cannot be broken; their leases expire".into());
+        let [sight] = lock.holders.as_slice() else {
+            let text = format!(
+                "{} has several holders; use `leasehold break` to choose one",
+                lock.key
+            );
+            return Err(text);
         };
-        let Some(fence) = holder.fence else {
-            let text = format!("{} has no fence, so it cannot be broken", lock.key);
+        let holder = &sight.holder;
+        let Some(owner) = holder.owner else {
+            let text = format!("{} is held by another library", lock.key);
             return Err(text);
         };
         Ok(Break {
             lock: lock.key.clone(),
-            fence,
+            owner,
             holder: holder.to_string(),
             reason: String::new(),
         })

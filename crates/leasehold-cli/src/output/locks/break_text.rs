@@ -1,3 +1,4 @@
+use leasehold::Fence;
 use leasehold::store::BreakRecord;
 use serde_json::{Value, json};
 
@@ -11,14 +12,22 @@ pub(crate) fn line(name: &str, record: &BreakRecord) -> String {
     } else {
         ""
     };
-    let fence = record.fence;
-    format!("{name}: the lease with fence {fence} was broken{how} at {when} by {record}\n")
+    let lease = lease(record);
+    format!("{name}: the lease with {lease} was broken{how} at {when} by {record}\n")
+}
+
+/// Which lease was broken.
+pub(crate) fn lease(record: &BreakRecord) -> String {
+    match record.fence {
+        Some(fence) => format!("fence {fence}"),
+        None => format!("owner {}", record.owner),
+    }
 }
 
 /// How a lock was broken, for programs.
 pub(crate) fn json(record: &BreakRecord) -> Value {
     json!({
-        "fence": record.fence.get(),
+        "fence": record.fence.map(Fence::get),
         "owner": record.owner.to_string(),
         "now": record.at_once,
         "at": time_text::timestamp(record.at),

@@ -53,7 +53,7 @@ fn redis_lease_is_shown_before_it_is_broken() {
         "{shown}"
     );
     let other = sandbox.run("break --dry-run --fence 7 x");
-    other.fails(76, &["has another fence"]);
+    other.fails(76, &["not with fence 7"]);
     assert!(!sandbox.is_free("x"));
     sandbox.run("break x").fails(64, &["or --yes"]);
     sandbox.run("break --yes x").succeeds();

@@ -49,9 +49,19 @@ local function share(entry, member, ttl)
   align()
 end
 
+-- Gives a lease to another owner, until the same end. Returns its member of readers.
+local function rename(owner, other, mark, member)
+  if mark == '/s' then
+    call('ZADD', readers, call('ZSCORE', readers, owner), other)
+    call('ZREM', readers, owner)
+    return other
+  end
+  assign(member, other)
+  return member
+end
+
 -- Ends a lease: that of a reader, or of the owner of a permit, which is free from now on.
-local function leave(entry, member)
-  local owner, mark = split(entry)
+local function leave(owner, mark, member)
   if mark == '/s' then
     call('ZREM', readers, owner)
   else

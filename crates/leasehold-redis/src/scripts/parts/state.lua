@@ -44,9 +44,8 @@ local function sentinel(mark)
   return mark == '/s' and SHARED or PERMITS .. string.sub(mark, 3)
 end
 
--- Returns true, or the owner or permit in readers, if the entry has a valid lease.
-local function holds(entry)
-  local owner, mark = split(entry)
+-- Returns true, or the owner or permit in readers, if the owner has a valid lease with this mark.
+local function lease_of(owner, mark)
   if mark == '' then
     return value == owner
   elseif value ~= sentinel(mark) then
@@ -55,4 +54,8 @@ local function holds(entry)
   local member = mark == '/s' and owner or call('HGET', slots, owner)
   local ends = member and call('ZSCORE', readers, member)
   return ends and tonumber(ends) > now and member
+end
+
+local function holds(entry)
+  return lease_of(split(entry))
 end

@@ -12,6 +12,8 @@ pub(super) struct Held {
     pub(super) slot: Option<PermitSlot>,
     /// The last millisecond of the lease.
     pub(super) ends: u64,
+    /// Whether it only keeps others out.
+    broken: bool,
 }
 
 #[derive(Debug, Default)]
@@ -21,8 +23,6 @@ pub(super) struct Model {
     fence: u64,
     /// The last millisecond of the last lease that ended by itself.
     ended: u64,
-    /// The owner of a broken lease that keeps the lock closed, and its last millisecond.
-    broken: Option<(Owner, u64)>,
     now: u64,
 }
 
@@ -38,12 +38,13 @@ impl Model {
     }
 
     pub(super) fn holders(&self) -> Vec<Owner> {
-        self.leases.keys().copied().collect()
+        let held = self.leases.iter().filter(|(_, held)| !held.broken);
+        held.map(|(owner, _)| *owner).collect()
     }
 
     pub(super) fn lease(&mut self, lock_request: &LockRequest) -> Option<&mut Held> {
         let held = self.leases.get_mut(&lock_request.owner);
-        held.filter(|held| held.mode == lock_request.mode)
+        held.filter(|held| held.mode == lock_request.mode && !held.broken)
     }
 
     /// Returns whether the lock may be granted to a request that does not hold it.
@@ -53,9 +54,7 @@ impl Model {
             Mode::Shared => usize::MAX,
             Mode::Permit(permits) => permits.get() as usize - 1,
         };
-        let is_closed =
-            self.broken.is_some_and(|(_, ends)| self.now <= ends) || self.leases.len() > room;
-        !is_closed && self.leases.values().all(|held| held.mode == mode)
+        self.leases.len() <= room && self.leases.values().all(|held| held.mode == mode)
     }
 
     /// Returns whether the lock must be granted to a request if no request waits. The keys of leases that are
@@ -97,27 +96,39 @@ impl Model {
         }
         self.fence = fence;
         let mode = lock_request.mode;
-        self.leases
-            .insert(lock_request.owner, Held { mode, slot, ends });
+        let broken = false;
+        let held = Held {
+            mode,
+            slot,
+            ends,
+            broken,
+        };
+        self.leases.insert(lock_request.owner, held);
         Ok(())
     }
 
-    /// Ends the lease of a request. Returns whether there was one.
+    /// Ends the lease of a request. Returns whether there was one that was not broken.
     pub(super) fn release(&mut self, lock_request: &LockRequest) -> bool {
         let held = self.lease(lock_request).is_some();
-        if held {
+        let ends = |held: &Held| {
+            held.mode == lock_request.mode || held.broken && held.mode == Mode::Exclusive
+        };
+        if self.leases.get(&lock_request.owner).is_some_and(ends) {
             self.leases.remove(&lock_request.owner);
         }
         held
     }
 
-    /// Ends the lease of an owner. The lock stays closed for the rest of it, unless it is opened at once.
+    /// Breaks the lease of an owner. It keeps others out for the rest of it, unless it is over at once. Returns whether it
+    /// existed.
     pub(super) fn force_release(&mut self, owner: Owner, at_once: bool) -> bool {
-        let held = self.leases.remove(&owner);
-        if let Some(held) = &held {
-            self.broken = Some((owner, held.ends));
+        let Some(held) = self.leases.get_mut(&owner) else {
+            return false;
+        };
+        held.broken = true;
+        if at_once {
+            self.leases.remove(&owner);
         }
-        self.broken = self.broken.filter(|(of, _)| *of != owner || !at_once);
-        held.is_some()
+        true
     }
 }

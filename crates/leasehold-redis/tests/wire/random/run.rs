@@ -263,7 +263,7 @@ impl Run {
     }
 
     fn force_release(&mut self) {
-        let request = self.any(|request| request.lock_request.mode == Mode::Exclusive);
+        let request = self.any(|_| true);
         let Some(request) = request.filter(|_| self.breaks < BREAKS_MAX) else {
             return;
         };

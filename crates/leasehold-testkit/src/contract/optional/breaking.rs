@@ -1,17 +1,17 @@
 use std::time::Duration;
 
-use leasehold::store::{BreakRecord, BrokenLease, LockRequest, ReleaseReply, RenewReply};
-use leasehold::{Fence, LostReason, Mode};
+use leasehold::store::{BreakRecord, BrokenLease, LockRequest, Permits, ReleaseReply, RenewReply};
+use leasehold::{Fence, Key, LostReason, Mode};
 
 use crate::contract::fixture::{
     Fixture, LONG, OpenStore, TIMEOUT, admin, busy, granted, granted_in_time, held, inspection,
-    now, released, short_ttl,
+    now, released, short_ttl, until,
 };
 use crate::contract::waiting::crowd::Crowd;
 
 fn record(fixture: &Fixture, request: &LockRequest, fence: Fence) -> BreakRecord {
     let by = fixture.client();
-    BreakRecord::new(request.owner, fence, (*by).clone(), fixture.wall())
+    BreakRecord::new(request.owner, Some(fence), (*by).clone(), fixture.wall())
 }
 
 fn at_once(fixture: &Fixture, request: &LockRequest, fence: Fence) -> BreakRecord {
@@ -102,6 +102,72 @@ pub(crate) async fn b2_broken_lock_stays_closed_until_lease_end(fixture: &Fixtur
     released(&late, &next).await;
 }
 
+/// The modes in which several clients hold a lock together, here at most two.
+fn together() -> [Mode; 2] {
+    [
+        Mode::Shared,
+        Mode::Permit(Permits::new(2).expect("a number")),
+    ]
+}
+
+/// A request that the lease of one of two holders in `mode` excludes, while the other holder stays.
+fn excluded(fixture: &Fixture, key: &Key, mode: Mode) -> LockRequest {
+    let request = fixture.request(key, LONG);
+    match mode {
+        Mode::Permit(_) => request.with_mode(mode),
+        Mode::Exclusive | Mode::Shared => request,
+    }
+}
+
+pub(crate) async fn b2_broken_share_excludes_until_lease_end(fixture: &Fixture) {
+    for mode in together() {
+        let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+        let ttl = short_ttl(&store);
+        let (request, began) = (fixture.request(&key, ttl).with_mode(mode), now());
+        let fence = granted(&store, &request).await;
+        let left = broken(&other, &request, &record(fixture, &request, fence)).await;
+        assert!(left.closed_for.is_some_and(|left| left <= ttl), "{left:?}");
+        busy(&other, &fixture.request(&key, LONG)).await;
+        let holders = inspection(&other).holders(&key).await.expect("an answer");
+        let shown: Vec<_> = holders
+            .iter()
+            .map(|holder| (holder.owner, holder.broken))
+            .collect();
+        assert_eq!(shown, [(Some(request.owner), true)], "{mode:?}");
+        is_told(&store, &request, fence).await;
+        let (next, _) = granted_in_time(fixture, &other, &key).await;
+        let lived = began.elapsed();
+        assert!(
+            lived >= ttl.mul_f64(0.95),
+            "{mode:?}: free again after {lived:?}"
+        );
+        released(&other, &next).await;
+    }
+}
+
+pub(crate) async fn b3_other_holders_keep_their_share(fixture: &Fixture) {
+    for mode in together() {
+        let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+        let one = fixture.request(&key, LONG).with_mode(mode);
+        let two = fixture.request(&key, LONG).with_mode(mode);
+        let (fence, kept) = (granted(&store, &one).await, granted(&other, &two).await);
+        broken(&other, &one, &record(fixture, &one, fence)).await;
+        is_told(&store, &one, fence).await;
+        let answer = renewal(&other, &two, kept).await;
+        assert!(matches!(answer, RenewReply::Renewed(_)), "{answer:?}");
+        broken(&other, &one, &at_once(fixture, &one, fence)).await;
+        let answer = renewal(&other, &two, kept).await;
+        assert!(matches!(answer, RenewReply::Renewed(_)), "{answer:?}");
+        let holders = inspection(&other).holders(&key).await.expect("an answer");
+        let shown: Vec<_> = holders
+            .iter()
+            .map(|holder| (holder.owner, holder.broken))
+            .collect();
+        assert_eq!(shown, [(Some(two.owner), false)], "{mode:?}");
+        released(&other, &two).await;
+    }
+}
+
 pub(crate) async fn b3_current_holder_keeps_the_lock(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let (gone, next) = (fixture.request(&key, LONG), fixture.request(&key, LONG));
@@ -145,6 +211,20 @@ pub(crate) async fn b4_lock_broken_at_once_is_free(fixture: &Fixture) {
     let third = fixture.request(&key, LONG);
     granted(&store, &third).await;
     released(&store, &third).await;
+}
+
+pub(crate) async fn b4_share_broken_at_once_is_over(fixture: &Fixture) {
+    for mode in together() {
+        let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+        let request = fixture.request(&key, LONG).with_mode(mode);
+        let fence = granted(&store, &request).await;
+        let freed = broken(&other, &request, &at_once(fixture, &request, fence)).await;
+        assert_eq!(freed.closed_for, None);
+        is_told(&store, &request, fence).await;
+        let next = fixture.request(&key, LONG);
+        assert!(granted(&other, &next).await > fence);
+        released(&other, &next).await;
+    }
 }
 
 pub(crate) async fn b4_lock_broken_at_once_is_handed_over(fixture: &Fixture) {
@@ -208,4 +288,42 @@ pub(crate) async fn b6_the_record_is_kept(fixture: &Fixture) {
     let kept = admin(&store).last_break(&key).await.expect("an answer");
     assert_eq!(kept, Some(second), "the last one, also afterwards");
     assert!(BreakRecord::KEPT >= Duration::from_secs(7 * 24 * 60 * 60));
+}
+
+pub(crate) async fn b7_release_opens_a_broken_lock(fixture: &Fixture) {
+    for mode in [Mode::Exclusive].into_iter().chain(together()) {
+        let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+        let request = fixture.request(&key, LONG).with_mode(mode);
+        let second = fixture.request(&key, LONG).with_mode(mode);
+        let fence = granted(&store, &request).await;
+        let is_shared = mode != Mode::Exclusive;
+        if is_shared {
+            granted(&other, &second).await;
+        }
+        broken(&other, &request, &record(fixture, &request, fence)).await;
+        busy(&other, &excluded(fixture, &key, mode)).await;
+        is_told(&store, &request, fence).await;
+        let release = store.release(&request).await;
+        assert!(matches!(release, Ok(ReleaseReply::WasLost)), "{release:?}");
+        if let Mode::Permit(_) = mode {
+            let third = excluded(fixture, &key, mode);
+            until_granted(fixture, &other, &third).await;
+            released(&other, &third).await;
+        }
+        if is_shared {
+            released(&other, &second).await;
+        }
+        let next = fixture.request(&key, LONG);
+        until_granted(fixture, &other, &next).await;
+        is_told(&store, &request, fence).await;
+        released(&other, &next).await;
+    }
+}
+
+/// Asks until the request is granted, long before any lease ends: of a quorum, the last member may free the lock later.
+async fn until_granted(fixture: &Fixture, store: &OpenStore, request: &LockRequest) {
+    until(fixture, "the grant", async || {
+        store.acquire(request).await.is_ok()
+    })
+    .await;
 }
