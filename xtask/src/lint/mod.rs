@@ -6,7 +6,7 @@ mod fuzz;
 mod imports;
 mod known_defects;
 mod layers;
-mod links;
+pub(crate) mod links;
 mod packages;
 mod stores;
 
@@ -79,7 +79,7 @@ fn broken_links(root: &Path) -> Result<Vec<String>, String> {
 }
 
 /// Calls `visit` for each file below `folder` whose name ends with one of `ends`, except for files that a build made.
-fn walk(
+pub(crate) fn walk(
     folder: &Path,
     ends: &[&str],
     visit: &mut dyn FnMut(&Path) -> Result<(), String>,
