@@ -172,6 +172,14 @@ pub(crate) const VALGRIND: Program = Program::new(
     "callgrind counts the instructions of the hot paths",
 );
 
+/// Makes manual pages from pages of the documentation.
+pub(crate) const LOWDOWN: Program = Program::new(
+    "lowdown",
+    "lowdown",
+    &[],
+    "pages of the documentation become manual pages",
+);
+
 /// Renders the manual pages of the packages.
 pub(crate) const MAN: Program = Program::new("man", "man-db", &[], "the manual pages are rendered");
 

@@ -5,14 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::{Folder, Machine, image, make_anew, read, write};
-use crate::programs::{MAN, QEMU, SYSTEMD};
+use super::{Folder, Machine, documents, image, make_anew, read, write};
+use crate::programs::{LOWDOWN, MAN, QEMU, SYSTEMD};
 use crate::setup;
 use crate::step::{answer, succeed};
 use crate::workspace::Workspace;
 
-/// Installs the programs that the checks use.
+/// Installs the programs that write the manual pages, and that the checks use.
 pub(super) fn install(workspace: &Workspace, machines: &[Machine]) -> Result<(), String> {
+    setup::program(workspace, &LOWDOWN)?;
     setup::program(workspace, &MAN)?;
     setup::program(workspace, &SYSTEMD)?;
     if machines.iter().any(is_foreign) {
@@ -44,13 +45,14 @@ pub(super) fn run(
 }
 
 /// What else the package has below `usr/share/doc/leasehold`.
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     "copyright",
-    "LICENSE-APACHE",
+    "changelog.Debian.gz",
     "README.md",
     "CHANGELOG.md",
-    "monitoring/alerts.yml",
-    "monitoring/grafana.json",
+    "docs/runbooks/README.md",
+    "examples/leasehold.toml",
+    "licenses/crates.txt",
 ];
 
 /// Installs the package with dpkg, and uses its binary, manual pages, completions and units.
@@ -95,12 +97,45 @@ fn check_debian_package(
             .map(|file| root.join(file.trim_start_matches('/')))
             .collect::<Vec<PathBuf>>()
     };
-    let pages = files(".1.gz");
-    let written = fs::read_dir(folder.pages().join("man1")).map_or(0, Iterator::count);
-    if pages.len() != written || written < 20 {
-        return Err(format!("{} manual pages, of {written}", pages.len()));
-    }
+    let in_section = |section: &str| {
+        let written = fs::read_dir(folder.pages().join(format!("man{section}")));
+        let (pages, written) = (
+            files(&format!(".{section}.gz")),
+            written.map_or(0, Iterator::count),
+        );
+        match pages.len() == written && written > 0 {
+            true => Ok(pages),
+            false => Err(format!(
+                "{} manual pages in section {section}, of {written}",
+                pages.len()
+            )),
+        }
+    };
+    let pages = [in_section("1")?, in_section("5")?, in_section("7")?].concat();
     pages.iter().try_for_each(|page| check_page(page))?;
+    check_completions(&root)?;
+    let documents = root.join("usr/share/doc/leasehold");
+    for file in DOCUMENTS {
+        let file = documents.join(file);
+        fs::metadata(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    documents::check_links(&documents)?;
+    let maintainer = answer(query().args(["--show", "--showformat", "${Maintainer}", "leasehold"]));
+    let copyright = read(&documents.join("copyright"))?;
+    let contact = copyright
+        .lines()
+        .find_map(|line| line.strip_prefix("Upstream-Contact: "));
+    expect("the contact", contact, &maintainer.unwrap_or_default())?;
+    let examples = workspace.root().join("packaging/examples");
+    let count = fs::read_dir(examples).map_or(0, Iterator::count);
+    let units: Vec<PathBuf> = [".service", ".timer"].into_iter().flat_map(files).collect();
+    if units.len() != count || count == 0 {
+        return Err(format!("{} examples, of {count}", units.len()));
+    }
+    check_units(&root, &units)
+}
+
+fn check_completions(root: &Path) -> Result<(), String> {
     let completions = root.join("usr/share/bash-completion/completions/leasehold");
     succeed(Command::new("bash").arg("-n").arg(completions))?;
     for file in [
@@ -114,26 +149,18 @@ fn check_debian_package(
             "complete",
         )?;
     }
-    for file in DOCUMENTS {
-        let file = root.join("usr/share/doc/leasehold").join(file);
-        fs::metadata(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    }
-    let examples = workspace.root().join("packaging/examples");
-    let count = fs::read_dir(examples).map_or(0, Iterator::count);
-    let units: Vec<PathBuf> = [".service", ".timer"].into_iter().flat_map(files).collect();
-    if units.len() != count || count == 0 {
-        return Err(format!("{} examples, of {count}", units.len()));
-    }
-    check_units(&root, &units)
+    Ok(())
 }
 
 /// Renders a manual page. A mistake in it is a warning on stderr.
 fn check_page(page: &Path) -> Result<(), String> {
     let mut man = Command::new("man");
-    man.args(["--warnings", "--local-file"]).arg(page);
+    // A page without spaces in a narrow column cannot be justified.
+    man.args(["--warnings", "--no-justification", "--local-file"])
+        .arg(page);
     let output = output(man.env("MANWIDTH", "80").env("LC_ALL", "C.UTF-8"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    if output.status.success() && output.stderr.is_empty() && text.contains("SYNOPSIS") {
+    if output.status.success() && output.stderr.is_empty() && text.contains("NAME") {
         return Ok(());
     }
     let error = String::from_utf8_lossy(&output.stderr);
@@ -184,7 +211,9 @@ fn check_archive(folder: &Folder, machine: &Machine) -> Result<(), String> {
             .arg("-C")
             .arg(&root),
     )?;
-    let program = root.join(folder.name(machine)).join("leasehold");
+    let content = root.join(folder.name(machine));
+    documents::check_links(&content)?;
+    let program = content.join("leasehold");
     let version = answer(emulated(machine, &program).arg("--version"));
     let expected = format!("leasehold {}", folder.version);
     expect(

@@ -1,8 +1,10 @@
 //! What the container image contains.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::{Folder, Machine, binary, copy, make_anew, read};
+use crate::step::succeed;
 use crate::workspace::Workspace;
 
 /// The list of Debian and Ubuntu, by the package ca-certificates.
@@ -24,6 +26,11 @@ pub(super) fn prepare(
     let dockerfile = workspace.root().join("packaging/Dockerfile");
     copy(&dockerfile, &image.join("Dockerfile"))?;
     copy(Path::new(AUTHORITIES), &image.join("ca-certificates.crt"))?;
+    let mut copy_licenses = Command::new("cp");
+    copy_licenses
+        .arg("-R")
+        .arg(all.documents().join("licenses"));
+    succeed(copy_licenses.arg(&image))?;
     for machine in machines {
         make_anew(&image.join(machine.debian))?;
         let to = image.join(machine.debian).join("leasehold");
@@ -39,7 +46,9 @@ pub(super) fn copy_to(all: &Folder, machine: &Machine, root: &Path) -> Result<St
     for (from, to) in copies(&dockerfile, machine.debian) {
         let to = root.join(to.trim_start_matches('/'));
         make_anew(to.parent().ok_or("no folder")?)?;
-        copy(&image.join(from), &to)?;
+        // As Docker does: a folder takes the place of the destination.
+        let mut copy = Command::new("cp");
+        succeed(copy.arg("-RT").arg(image.join(from)).arg(to))?;
     }
     let mut lines = dockerfile.lines();
     let entry = lines.find_map(|line| line.strip_prefix("ENTRYPOINT [\"")?.strip_suffix("\"]"));

@@ -8,10 +8,13 @@ use crate::step::{answer, cargo, step, succeed};
 use crate::workspace::Workspace;
 
 mod check;
+mod debian;
+mod documents;
 mod image;
+mod licenses;
+mod manual;
 mod tools;
 
-use tools::cargo_deb;
 pub(crate) use tools::{Wheels, add_target};
 
 /// A kind of machine for which there are packages.
@@ -59,12 +62,16 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), String>
         }
         check::install(workspace, &machines)
     })?;
+    let targets: Vec<&str> = machines.iter().map(|machine| machine.target).collect();
+    step("documents", || {
+        documents::write_all(workspace, &folder, &wheels, &targets)
+    })?;
     step("pages", || write_pages(workspace, &folder))?;
     for machine in &machines {
         step(machine.target, || build(workspace, &wheels, machine))?;
         step("archive", || archive(workspace, &folder, machine))?;
         step("debian package", || {
-            debian_package(workspace, &folder, machine)
+            debian::package(workspace, &folder, machine)
         })?;
     }
     step("image", || image::prepare(workspace, &folder, &machines))?;
@@ -103,6 +110,11 @@ impl Folder {
     /// Manual pages and completions.
     fn pages(&self) -> PathBuf {
         self.path.join("pages")
+    }
+
+    /// What a user reads.
+    fn documents(&self) -> PathBuf {
+        self.path.join("documents")
     }
 
     fn archive(&self, machine: &Machine) -> PathBuf {
@@ -153,7 +165,7 @@ fn write_pages(workspace: &Workspace, folder: &Folder) -> Result<(), String> {
         make_anew(&pages.join(shell))?;
         write(&pages.join(shell).join(name), &(script + "\n"))?;
     }
-    Ok(())
+    manual::write_all(folder)
 }
 
 /// Packs what a user needs into one file, for systems without a package of their own.
@@ -162,18 +174,14 @@ fn archive(workspace: &Workspace, folder: &Folder, machine: &Machine) -> Result<
     make_anew(&root)?;
     let name = folder.name(machine);
     let content = root.join(&name);
-    make_anew(&content)?;
-    copy(&binary(workspace, machine), &content.join("leasehold"))?;
-    for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
-        copy(&workspace.root().join(file), &content.join(file))?;
+    for (from, to) in [
+        (folder.documents(), content.clone()),
+        (folder.pages(), content.join("share")),
+    ] {
+        let mut copy = Command::new("cp");
+        succeed(copy.arg("-R").arg(from).arg(to))?;
     }
-    let mut copy_pages = Command::new("cp");
-    succeed(
-        copy_pages
-            .arg("-R")
-            .arg(folder.pages())
-            .arg(content.join("share")),
-    )?;
+    copy(&binary(workspace, machine), &content.join("leasehold"))?;
     let mut tar = Command::new("tar");
     tar.args([
         "--sort=name",
@@ -188,33 +196,6 @@ fn archive(workspace: &Workspace, folder: &Folder, machine: &Machine) -> Result<
             .arg(&root)
             .arg(&name),
     )
-}
-
-fn debian_package(workspace: &Workspace, folder: &Folder, machine: &Machine) -> Result<(), String> {
-    // cargo-deb finds what its list of assets has below `target/release` in the folder of the target.
-    let pages = workspace
-        .target()
-        .join(machine.target)
-        .join("release/pages");
-    let _ = fs::remove_dir_all(&pages);
-    let mut copy_pages = Command::new("cp");
-    succeed(copy_pages.arg("-R").arg(folder.pages()).arg(&pages))?;
-    let mut gzip = Command::new("gzip");
-    succeed(
-        gzip.args(["-9", "--no-name", "--recursive"])
-            .arg(pages.join("man1")),
-    )?;
-    let mut deb = cargo_deb(workspace)?;
-    deb.args([
-        "--package",
-        "leasehold-cli",
-        "--locked",
-        "--no-build",
-        "--no-strip",
-    ])
-    .args(["--target", machine.target, "--output"])
-    .arg(folder.debian_package(machine));
-    succeed(&mut deb)
 }
 
 fn write_checksums(folder: &Folder) -> Result<(), String> {

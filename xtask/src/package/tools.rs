@@ -73,6 +73,13 @@ impl Wheels {
         command
     }
 
+    /// Returns the folder of Zig.
+    pub(crate) fn zig(&self) -> Option<PathBuf> {
+        let mut python = Command::new(self.programs().join("python"));
+        let path = answer(python.args(["-c", "import ziglang; print(*ziglang.__path__)"]));
+        path.map(PathBuf::from)
+    }
+
     fn programs(&self) -> PathBuf {
         self.folder.join("bin")
     }
