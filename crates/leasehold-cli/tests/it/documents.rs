@@ -36,6 +36,33 @@ fn man_pages_have_sections_and_json_fields() {
     }
 }
 
+/// The packages have this example as a file.
+#[test]
+fn example_of_the_configuration_has_every_key() {
+    let page = include_str!("../../../../docs/configuration.md");
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let sandbox = Sandbox::new();
+    let status = |text: &str| {
+        std::fs::write(sandbox.path("leasehold.toml"), text).unwrap();
+        let mut command = sandbox.without_store();
+        command.env("LEASEHOLD_CONFIG", sandbox.path("leasehold.toml"));
+        command.args(["status", "deploy"]);
+        sandbox.spawn(command).wait()
+    };
+    // Nothing listens on these ports.
+    let ended = status(&example.replace("10.0.0.", "127.0.0.1:"));
+    assert_eq!(ended.code(), 69, "{ended:?}");
+
+    let refusal = status("unknown = true\n").stderr;
+    let (_, keys) = refusal.split_once("expected one of ").unwrap();
+    let keys: Vec<&str> = keys.split('`').skip(1).step_by(2).collect();
+    assert!(keys.contains(&"store"), "{refusal}");
+    for key in keys {
+        assert!(example.contains(&format!("\n{key} = ")), "{key} is missing");
+    }
+}
+
 /// The subcommands that the help of `subcommand` lists; those of the program if `subcommand` is empty.
 fn subcommands_of(sandbox: &Sandbox, subcommand: &str) -> Vec<String> {
     let help = sandbox.run(&format!("{subcommand} --help")).stdout;
