@@ -86,13 +86,15 @@ fn changelog_of(text: &str, signature: &Signature) -> String {
         date,
     } = signature;
     let mut entry = format!("leasehold ({version}-1) unstable; urgency=medium\n\n");
-    let versions = text.split("\n## ");
-    let lines = versions.skip(1).take(1).flat_map(str::lines).skip(1);
-    for line in lines.filter(|line| !line.is_empty()) {
-        match (line.strip_prefix("- "), line.strip_prefix("### ")) {
+    let newest = text.split("\n## ").nth(1).unwrap_or_default();
+    let (_, newest) = newest.split_once('\n').unwrap_or_default();
+    for paragraph in newest.replace("\n- ", "\n\n- ").split("\n\n") {
+        let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        match (paragraph.strip_prefix("- "), paragraph.strip_prefix("### ")) {
+            _ if paragraph.is_empty() => {}
             (Some(item), _) => push_wrapped(&mut entry, "  * ", item),
             (_, Some(title)) => push_wrapped(&mut entry, "  ", &format!("[ {title} ]")),
-            _ => push_wrapped(&mut entry, "    ", line.trim_start()),
+            _ => push_wrapped(&mut entry, "  ", &paragraph),
         }
     }
     entry + &format!("\n -- {maintainer}  {date}\n")
@@ -127,11 +129,11 @@ mod tests {
         };
         let long = "long ".repeat(16);
         let text = format!(
-            "# Changelog\n\nText.\n\n## 2.0.0\n\n### Added\n\n- One,\n  two.\n- {long}\n\n## 1.0.0\n\n- Old.\n"
+            "# Changelog\n\nText.\n\n## 2.0.0\n\n### Added\n\nA:\n\n- One,\n  two.\n- {long}\n\n## 1.0.0\n\n- Old.\n"
         );
         let long = long[..74].to_owned() + "\n    long";
         let entry = format!(
-            "leasehold (2.0.0-1) unstable; urgency=medium\n\n  [ Added ]\n  * One,\n    two.\n  * {long}\n\n -- A <a@b>  Mon, 23 Nov 2026 16:48:30 +0000\n"
+            "leasehold (2.0.0-1) unstable; urgency=medium\n\n  [ Added ]\n  A:\n  * One, two.\n  * {long}\n\n -- A <a@b>  Mon, 23 Nov 2026 16:48:30 +0000\n"
         );
         assert_eq!(changelog_of(&text, &signature), entry);
     }
