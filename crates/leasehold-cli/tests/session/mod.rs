@@ -76,7 +76,7 @@ pub(crate) fn run_session(script: &str, folder: &Path) -> String {
 }
 
 /// The lines of all console blocks of a page.
-fn console_blocks(page: &str) -> String {
+pub(crate) fn console_blocks(page: &str) -> String {
     let blocks = page.split("```console\n").skip(1);
     blocks
         .filter_map(|block| block.split("```").next())
