@@ -53,7 +53,7 @@ pub(super) fn write_all(folder: &Folder) -> Result<(), String> {
         write(&input, &page.markdown(&read(&source)?))?;
         let mut lowdown = Command::new("lowdown");
         lowdown
-            .args(["-s", "-tman", "--out-no-smarty", "--nroff-nolinks"])
+            .args(["-s", "-Tman", "--out-no-smarty", "--nroff-nolinks"])
             .args(["-m", &format!("title: {name}")])
             .args(["-m", &format!("section: {section}")])
             .args(["-m", &format!("source: leasehold {}", folder.version)])
