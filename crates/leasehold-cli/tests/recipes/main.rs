@@ -4,6 +4,7 @@
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
+mod kubernetes;
 mod mariadb;
 mod s3;
 
