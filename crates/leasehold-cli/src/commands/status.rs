@@ -1,5 +1,5 @@
 use clap::Args;
-use futures_util::future::try_join3;
+use futures_util::future::{join, try_join3};
 use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::{BreakRecord, Holder, LockListing, Waiter};
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::commands::watch::WatchArgs;
 use crate::config;
+use crate::locks::last_run::LastRun;
 use crate::locks::outer_runs::OuterRuns;
 use crate::options::store_args::StoreArgs;
 use crate::output::exit_code::ExitCode;
@@ -34,7 +35,8 @@ pub(crate) struct StatusArgs {
     /// `since` (when it took the lock), `fence`, `remaining_ms`, `broken`, `foreign` (whether
     /// another library holds the lock) and `form` (what the value of a foreign lock looks like); `waiters`, as in
     /// `leasehold waiters`; `broken`, the last break of the lock, with `fence`, `owner`, `now`, `at`, `user`,
-    /// `host`, `pid`, `program` and `reason`. Unknown values are null.
+    /// `host`, `pid`, `program` and `reason`; `last_run`, the last run with --record-end, with `holder` (a text), `host`, `pid`,
+    /// `fence`, `since`, `until` and `exit_code` (null if the lock was lost). Unknown values are null.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -83,6 +85,7 @@ struct State {
     holders: Vec<Holder>,
     waiters: Vec<Waiter>,
     broken: Option<BreakRecord>,
+    last_run: Option<LastRun>,
     /// What the servers that answered know, if they are no majority.
     minority: Option<LockListing>,
 }
@@ -93,11 +96,14 @@ impl State {
         // acquires the lock meanwhile appears twice; in the other order, not at all.
         let waiters = client.waiters(name);
         let holders = client.holders(name);
-        match try_join3(waiters, holders, client.last_break(name)).await {
+        let state = try_join3(waiters, holders, client.last_break(name));
+        let (state, last_run) = join(state, LastRun::read(client, name)).await;
+        match state {
             Ok((waiters, holders, broken)) => Ok(Self {
                 holders,
                 waiters,
                 broken,
+                last_run,
                 minority: None,
             }),
             Err(error) => {
@@ -107,6 +113,7 @@ impl State {
                     holders: sights.map(|sight| sight.holder.clone()).collect(),
                     waiters: Vec::new(),
                     broken: None,
+                    last_run: None,
                     minority: Some(listing),
                 })
             }
@@ -143,6 +150,7 @@ impl State {
             "holders": self.holders.iter().map(holder_text::json).collect::<Vec<_>>(),
             "waiters": waiter_text::json(&self.waiters, SystemClock.wall()),
             "broken": self.broken.as_ref().map(break_text::json),
+            "last_run": self.last_run.as_ref().map(LastRun::json),
         })
     }
 
@@ -153,6 +161,8 @@ impl State {
         let mut lines = String::new();
         if self.holders.is_empty() {
             lines += &format!("{name}: free\n");
+            let last_run = self.last_run.as_ref();
+            lines += &last_run.map_or_else(String::new, |run| run.line(name, SystemClock.wall()));
         }
         if let Some(total) = permits(&self.holders) {
             let held = self.holders.len();

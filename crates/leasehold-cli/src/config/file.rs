@@ -22,6 +22,8 @@ struct ConfigFile {
     show_command: Option<ShowCommand>,
     ttl: Option<Spanned<String>>,
     wait: Option<Spanned<String>>,
+    #[serde(default)]
+    record_end: bool,
 }
 
 impl ConfigFile {
@@ -31,6 +33,7 @@ impl ConfigFile {
             ("show_command", self.show_command.is_some()),
             ("ttl", self.ttl.is_some()),
             ("wait", self.wait.is_some()),
+            ("record_end", self.record_end),
         ];
         let key = keys.into_iter().find(|(_, is_given)| *is_given);
         key.map(|(key, _)| key)
@@ -81,6 +84,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
         ttl: duration("ttl", file.ttl, span)?,
         wait: duration("wait", file.wait, wait_span)?,
         show_command: file.show_command,
+        record_end: file.record_end,
     };
     let start = store.span().start;
     let urls = match store.into_inner() {
@@ -131,7 +135,12 @@ mod tests {
         for text in ["", "require_store = false"] {
             assert!(refusal(read(text)).contains("missing field `store`"));
         }
-        for key in ["show_command = 'line'", "ttl = '5s'", "wait = '5s'"] {
+        for key in [
+            "show_command = 'line'",
+            "ttl = '5s'",
+            "wait = '5s'",
+            "record_end = true",
+        ] {
             let text = refusal(read(&format!("require_store = true\n{key}")));
             let name = key.split(' ').next().unwrap();
             let rule = format!("{name} applies to the `store`");

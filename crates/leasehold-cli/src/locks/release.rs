@@ -86,4 +86,4 @@ impl Releasing<'_> {
 
 /// How long the end of the program waits for the releases.
 const RELEASE_LIMIT: Duration = Duration::from_secs(3);
-pub(super) const UNANSWERED: &str = "the store does not answer";
+pub(crate) const UNANSWERED: &str = "the store does not answer";

@@ -18,6 +18,8 @@ pub(crate) struct CommandSpec {
     pub(crate) min_hold: Option<Duration>,
     /// Whether the command gets the password of the store.
     pub(crate) gets_password: bool,
+    /// Whether the store keeps how the command ended.
+    pub(crate) records_end: bool,
 }
 
 impl CommandSpec {
@@ -50,6 +52,7 @@ impl CommandSpec {
             margin: (span / 30).min(Duration::from_secs(1)),
             min_hold: None,
             gets_password: false,
+            records_end: false,
         })
     }
 

@@ -14,6 +14,7 @@ pub(crate) struct Defaults {
     pub(crate) ttl: Option<Duration>,
     pub(crate) wait: Option<Duration>,
     pub(crate) show_command: Option<ShowCommand>,
+    pub(crate) record_end: bool,
 }
 
 impl Defaults {

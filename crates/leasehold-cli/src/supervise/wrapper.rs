@@ -5,7 +5,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use leasehold::Mode;
+use leasehold::clock::{BootInstant, Clock as _, SystemClock, WallTime, within};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
@@ -13,9 +14,10 @@ use nix::unistd::Pid;
 use crate::guardian::protocol::{ControlMessage, Report};
 use crate::guardian::release_order::ReleaseOrder;
 use crate::locks::held_locks::HeldLocks;
+use crate::locks::last_run::LastRun;
 use crate::locks::lost_lock::LostLock;
 use crate::locks::min_hold::MinHold;
-use crate::locks::release::Releasing;
+use crate::locks::release::{Releasing, UNANSWERED};
 use crate::options::command_spec::CommandSpec;
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
@@ -69,6 +71,7 @@ pub(crate) struct Wrapper<'a> {
     job_control: JobControl,
     outer: Option<Pid>,
     pid: Option<Pid>,
+    began: WallTime,
     /// The last deadline that was sent to the guardian.
     deadline: Option<BootInstant>,
     lost: bool,
@@ -178,6 +181,7 @@ impl<'a> Wrapper<'a> {
             job_control,
             outer: job.outer,
             pid: None,
+            began: SystemClock.wall(),
             deadline,
             lost: false,
             end_requested: false,
@@ -201,6 +205,7 @@ impl<'a> Wrapper<'a> {
             // Even if renewals have recovered meanwhile, late writes of the command may still arrive.
             self.hold.give_up();
         }
+        self.record_end(outcome.as_ref()).await;
         let min_hold = self.min_hold(outcome.as_ref(), had_terminal);
         let releasing = Releasing {
             lock_options: self.lock_options,
@@ -230,6 +235,31 @@ impl<'a> Wrapper<'a> {
                 broken: self.broken,
             }),
         }
+    }
+
+    /// Records how the command ended, if its lock is held alone. The lock is released only afterwards, but soon.
+    async fn record_end(&self, outcome: Option<&Outcome>) {
+        let lock = &self.lock_options.name;
+        let is_alone = self.command.records_end && self.lock_options.mode() == Mode::Exclusive;
+        let HeldLocks::Own(guards) = &self.hold else {
+            return;
+        };
+        let Some(guard) = guards.guard(lock).filter(|_| is_alone) else {
+            return;
+        };
+        let code = match outcome {
+            Some(Outcome::Ended(status)) if !self.lost => Some(ExitCode::of_command(*status)),
+            _ => None,
+        };
+        let run = LastRun::now(self.lock_options, guard.fence(), self.began, code);
+        let limit = SystemClock.now() + RECORD_MAX;
+        let why = match within(&SystemClock, limit, run.write(guard)).await {
+            Some(Ok(())) => return,
+            Some(Err(error)) => error.to_string(),
+            None => UNANSWERED.to_owned(),
+        };
+        let text = format!("the end of the command under lock {lock:?} is not recorded: {why}");
+        self.output.print_message(&Message::Warning(&text));
     }
 
     /// How the locks outlast the command with --min-hold, if it ran and they were not lost.
@@ -356,4 +386,6 @@ fn print_loss(output: &Output, loss: &LostLock) {
 
 const NO_RENEWAL: &str = "could not renew it in time; ending the command";
 const HELD_TOO_LONG: &str = "--max-hold reached; ending the command";
+/// How long recording the end may delay the release.
+const RECORD_MAX: Duration = Duration::from_secs(2);
 const KILL_AGAIN: Duration = Duration::from_millis(20);

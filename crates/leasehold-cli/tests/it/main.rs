@@ -28,6 +28,7 @@ mod run {
     pub(crate) mod namespaces;
     pub(crate) mod nesting;
     mod readiness;
+    mod record_end;
     mod releases;
     pub(crate) mod signals;
     pub(crate) mod stores;

@@ -72,6 +72,14 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) handle_file: Option<PathBuf>,
 
+    /// Let the store keep how CMD ended, for `status`.
+    ///
+    /// `status` then shows who held the lock last, until when, and the exit code, for 30 days. A run that was killed is not
+    /// recorded. `record_end = true` in leasehold.toml is the same for all runs that use the store in that file, except on
+    /// shared locks and permits. It costs two more requests at the end.
+    #[arg(long, conflicts_with_all = ["shared", "permits", "nested", "handle_file"])]
+    pub(crate) record_end: bool,
+
     #[command(flatten)]
     pub(crate) shown: CommandArgs,
 
@@ -129,7 +137,11 @@ impl RunArgs {
     }
 
     /// The command to run while holding them.
-    pub(crate) fn command_spec(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
+    pub(crate) fn command_spec(
+        &self,
+        lock_options: &LockOptions,
+        defaults: Defaults,
+    ) -> Result<CommandSpec, Failure> {
         let words = self.words();
         let has_name = self.name.is_some() && self.line.is_some();
         if self.handle_file.is_some() && (words.is_empty() || has_name) {
@@ -137,8 +149,9 @@ impl RunArgs {
                 "with --handle-file, `run` takes a command and no NAME, as in: run --handle-file FILE -- CMD",
             ));
         }
-        let spec = CommandSpec::new(&words, lock_options, self.grace)?
+        let mut spec = CommandSpec::new(&words, lock_options, self.grace)?
             .passing_store(self.shown.pass_store);
+        spec.records_end = self.record_end || defaults.record_end;
         match self.min_hold {
             Some(span) => spec.keeping(span, lock_options),
             None => Ok(spec),

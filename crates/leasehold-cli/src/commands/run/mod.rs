@@ -26,7 +26,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     }
     let choice = config::choose_store(&args.lock.store, output)?;
     let lock_options = args.lock_options(choice.defaults())?;
-    let command = args.command_spec(&lock_options)?;
+    let command = args.command_spec(&lock_options, choice.defaults())?;
     let (context, blocked) = RunContext::open(&lock_options, &choice, output)?;
     let end = runtime()?.block_on(watched(async {
         let signals = Signals::new(blocked)?;

@@ -8,6 +8,7 @@ use crate::commands::run::args::RunArgs;
 use crate::config;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
+use crate::options::defaults::Defaults;
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
@@ -35,7 +36,7 @@ pub(crate) fn run_with_handle(
         json: args.json,
         ..LockOptions::alone(handle.key().as_str(), Some(handle.ttl()))
     };
-    let command = args.command_spec(&lock_options)?;
+    let command = args.command_spec(&lock_options, Defaults::default())?;
     let choice = config::choose_store(&args.lock.store, output)?;
     let (mut context, blocked) = RunContext::open(&lock_options, &choice, output)?;
     context.store.require_leases("run --handle-file")?;

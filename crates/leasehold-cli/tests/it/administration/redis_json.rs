@@ -72,6 +72,9 @@ fn page_names_every_document_and_field() {
     objects.insert("waiter".into(), fields(&status["waiters"][0]));
     objects.insert("client".into(), fields(&status["waiters"][0]["client"]));
     add("status", &status);
+    sandbox.run("run --record-end z true").succeeds();
+    let status = document(&sandbox, "status --json z");
+    objects.insert("last_run".into(), fields(&status["last_run"]));
     let listing = document(&sandbox, "ls --json");
     objects.insert("lock".into(), fields(&listing["locks"][0]));
     add("ls", &listing);
