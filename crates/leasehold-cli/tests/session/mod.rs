@@ -19,7 +19,7 @@ const VALUES: [(&str, &str); 5] = [
     ("[FENCE]", r"\b\d{16}\b"),
     (
         "[SPAN]",
-        r"(?:expires in|closed for) (?<redacted>\d+m?s(?: \d+ms)?)",
+        r"(?:expires in|closed for|ended \S+ after) (?<redacted>\d+m?s(?: \d+ms)?)",
     ),
 ];
 
