@@ -48,6 +48,12 @@ pub(crate) struct ExporterArgs {
     #[arg(long, value_name = "SPAN", value_parser = watch_span, default_value = "15s", requires = "textfile")]
     pub(crate) every: Duration,
 
+    /// The value of the label `store`, in place of the addresses.
+    ///
+    /// With it, the series of a quorum stay the same when its members change.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) store_name: Option<String>,
+
     /// Read at most N locks, 1 to 100000.
     #[arg(long, value_name = "N", value_parser = limit, allow_negative_numbers = true, default_value_t = 1000)]
     pub(crate) limit: usize,
@@ -64,7 +70,8 @@ pub(crate) fn exporter(args: &ExporterArgs, output: &Output) -> Result<ExitCode,
     let pattern = Pattern::new(&args.pattern)?;
     let client = store.watcher();
     let limit = args.limit;
-    let name = client.to_string();
+    let name = args.store_name.clone();
+    let name = name.unwrap_or_else(|| client.to_string());
     runtime()?.block_on(async {
         if let Some(address) = args.listen {
             let client = Client::clone(&client);

@@ -23,7 +23,10 @@ fn judge(facts: &DirectoryFacts) -> Vec<Finding> {
     findings.extend(owner(facts));
     findings.push(file_system(facts));
     findings.push(fences(facts));
-    findings.extend(flock(facts));
+    if facts.usable.is_ok() {
+        // Otherwise flock fails for the reason that the folder has.
+        findings.extend(flock(facts));
+    }
     findings.push(room(facts));
     findings.push(locks(facts));
     findings

@@ -1,7 +1,7 @@
 use leasehold_file::DirectoryFacts;
 
 use super::judge;
-use crate::output::expect_finding::{all_green, expect, green, red, refused, yellow};
+use crate::output::expect_finding::{all_green, expect, expect_none, green, red, refused, yellow};
 use crate::output::finding::Finding;
 use crate::output::finding::Verdict::{Green, Red, Yellow};
 
@@ -34,7 +34,10 @@ fn a_folder_that_is_well_is_green() {
 
 #[test]
 fn what_stands_in_the_way_is_red() {
-    red(&judged(|it| it.usable = Err(refused())), "folder", "");
+    let without_rights =
+        judged(|it| (it.usable, it.flock) = (Err(refused()), Some(Err(refused()))));
+    red(&without_rights, "folder", "give this user");
+    expect_none(&without_rights, "flock");
     red(&judged(|it| it.flock = Some(Err(refused()))), "flock", "");
 }
 

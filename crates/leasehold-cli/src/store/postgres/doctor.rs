@@ -194,7 +194,7 @@ fn failover(found: &Examination) -> Finding {
         (_, "") => Finding::yellow(
             id,
             format!("{} standbys, none of them synchronous", found.standbys),
-            "a standby that is promoted lacks the last locks, and may grant them again; fences may repeat",
+            "a standby that is promoted lacks the last locks, and may grant them again",
             "set synchronous_standby_names, or fence off old holders after each failover",
         ),
         (0, names) => Finding::yellow(

@@ -73,7 +73,7 @@ fn what_a_failover_or_a_network_may_spoil_is_yellow() {
     yellow(
         &judged(|it| it.synchronous_standbys.clear()),
         "failover",
-        "may repeat",
+        "may grant them again",
     );
     yellow(
         &judged(|it| it.standbys = 0),

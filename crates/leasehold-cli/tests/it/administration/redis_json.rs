@@ -72,9 +72,7 @@ fn page_names_every_document_and_field() {
     objects.insert("waiter".into(), fields(&status["waiters"][0]));
     objects.insert("client".into(), fields(&status["waiters"][0]["client"]));
     add("status", &status);
-    sandbox.run("run --record-end z true").succeeds();
-    let status = document(&sandbox, "status --json z");
-    objects.insert("last_run".into(), fields(&status["last_run"]));
+    objects.insert("last_run".into(), fields(&last_run(&sandbox)));
     let listing = document(&sandbox, "ls --json");
     objects.insert("lock".into(), fields(&listing["locks"][0]));
     add("ls", &listing);
@@ -126,6 +124,11 @@ fn page_names_every_document_and_field() {
     add_quorum(&mut printed, &mut objects);
     assert_eq!(printed, documented(&page(), "Documents"));
     assert_eq!(objects, documented(&page(), "Objects"));
+}
+
+fn last_run(sandbox: &Sandbox) -> Value {
+    sandbox.run("run --record-end z true").succeeds();
+    document(sandbox, "status --json z")["last_run"].clone()
 }
 
 /// Adds the documents about a quorum.

@@ -33,7 +33,7 @@ pub(super) fn of_store(snapshot: &Snapshot) -> Vec<Finding> {
 pub(super) fn of_server(snapshot: &Snapshot, index: usize) -> Vec<Finding> {
     let server = &snapshot.servers[index];
     let mut findings = match &server.found {
-        Err(error) => return server::of_unreachable(&server.id, error),
+        Err(error) => return server::of_unreachable(&server.id, snapshot.is_quorum(), error),
         Ok(found) => {
             let penalty = snapshot.penalty();
             let is_quorum = snapshot.is_quorum();
@@ -142,7 +142,10 @@ fn generation(snapshot: &Snapshot) -> Option<Finding> {
 
 /// Whether `once` runs commands. Locks do not need it, so it is never red.
 fn once(snapshot: &Snapshot) -> Option<Finding> {
-    if !snapshot.is_quorum() || snapshot.is_uninitialized {
+    let answering = snapshot.servers.iter().filter(|it| it.found.is_ok());
+    // If too few answer, that is the cause, and `quorum` says so.
+    let is_known = answering.count() >= snapshot.needed();
+    if !snapshot.is_quorum() || snapshot.is_uninitialized || !is_known {
         return None;
     }
     let finding = match snapshot.requests_in {

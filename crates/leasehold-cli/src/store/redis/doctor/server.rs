@@ -20,17 +20,23 @@ pub(super) struct MemberContext {
 }
 
 /// The checks of a server that could not be examined.
-pub(super) fn of_unreachable(id: &MemberId, error: &Error) -> Vec<Finding> {
+pub(super) fn of_unreachable(id: &MemberId, is_quorum: bool, error: &Error) -> Vec<Finding> {
     let remedy = match error.kind() {
         ErrorKind::Refused => {
             "use a user and password that the server accepts, or fix its ACL".to_owned()
         }
         ErrorKind::InvalidInput | ErrorKind::Unsupported => "fix the address".to_owned(),
         ErrorKind::InvalidResponse => "use the address of a Redis or Valkey server".to_owned(),
-        _ => format!(
-            "start the server at {}, or fix the network; if it is gone for good: leasehold members replace",
-            id.address()
-        ),
+        _ => {
+            let gone = match is_quorum {
+                true => "; if it is gone for good: leasehold members replace",
+                false => "",
+            };
+            format!(
+                "start the server at {}, or fix the network; its log says why it ended, for example that its disk is full{gone}",
+                id.address()
+            )
+        }
     };
     let why = "a server that does not answer grants no locks";
     vec![Finding::red("reachable", error.reason(), why, remedy)]
@@ -228,7 +234,10 @@ fn rights(found: &Examination, context: MemberContext) -> Finding {
     let rules: Vec<&str> = missing.iter().map(|right| right.rule.as_str()).collect();
     let rules = rules.join(" ");
     let text = format!("the user {:?} lacks {rules}", found.user);
-    let remedy = format!("ACL SETUSER {} {rules}", found.user);
+    // A shell takes the line as it is, behind `redis-cli`.
+    let quoted = missing.iter().map(|right| shell_word(&right.rule));
+    let quoted = quoted.collect::<Vec<_>>().join(" ");
+    let remedy = format!("ACL SETUSER {} {quoted}", shell_word(&found.user));
     match worst {
         Need::Locks => Finding::red(
             "rights",
@@ -259,6 +268,18 @@ fn rights(found: &Examination, context: MemberContext) -> Finding {
             Finding::yellow("rights", text, why, remedy)
         }
     }
+}
+
+/// The words of a rule, each as a shell reads it. redis-cli itself reads them in the same way.
+fn shell_word(rule: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "+-_".contains(c);
+    let words = rule
+        .split(' ')
+        .map(|word| match word.chars().all(is_plain) {
+            true => word.to_owned(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn push(speaks_resp3: bool) -> Finding {

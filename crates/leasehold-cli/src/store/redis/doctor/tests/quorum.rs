@@ -88,6 +88,11 @@ fn once_needs_durable_and_old_servers() {
     yellow(&of_store(&snapshot), "once", "run `leasehold init` now");
     snapshot.requests_in = None;
     yellow(&of_store(&snapshot), "once", "not possible");
+    let mut silent = self::snapshot(3);
+    silent.requests_in = None;
+    kill(&mut silent, 0);
+    kill(&mut silent, 1);
+    expect_none(&of_store(&silent), "once");
     snapshot.is_uninitialized = true;
     expect_none(&of_store(&snapshot), "once");
 }

@@ -42,10 +42,38 @@ fn unreachable_server_is_red_with_a_remedy() {
         (ErrorKind::InvalidInput, "fix the address"),
     ] {
         red(
-            &of_unreachable(&id, &Error::new(kind, "failed")),
+            &of_unreachable(&id, true, &Error::new(kind, "failed")),
             "reachable",
             part,
         );
+    }
+    let error = Error::new(ErrorKind::Unreachable, "failed");
+    let of = |is_quorum| format!("{:?}", of_unreachable(&id, is_quorum, &error));
+    assert!(of(true).contains("members replace"));
+    assert!(
+        !of(false).contains("members"),
+        "a single server is no member"
+    );
+}
+
+#[test]
+fn rule_of_a_remedy_is_quoted_for_a_shell() {
+    let rule = |rule: &str| {
+        judged(|it| {
+            let rule = rule.to_owned();
+            it.missing_rights = vec![MissingRight {
+                rule,
+                need: Need::Locks,
+            }];
+        })
+    };
+    for (given, quoted) in [
+        ("+zadd", "-> ACL SETUSER ann +zadd."),
+        ("+config|get", "ann '+config|get'."),
+        ("~leasehold:* &inbox:*", "ann '~leasehold:*' '&inbox:*'."),
+        ("~it's", r"ann '~it'\''s'."),
+    ] {
+        red(&rule(given), "rights", quoted);
     }
 }
 
