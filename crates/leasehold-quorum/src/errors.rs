@@ -11,8 +11,7 @@ use crate::ballot::majority;
 ///
 /// - A single member's own error is returned unchanged.
 /// - [`ErrorKind::PermitsDiffer`] wins if the members without it are no majority.
-/// - A kind that all failed members share is kept if waiting does not help and the other members are no
-///   majority.
+/// - A kind is kept if waiting does not help, and the members without it are no majority.
 /// - Otherwise the kind is [`ErrorKind::NoQuorum`].
 ///
 /// The error is "not ready" if a majority answered, some of them that they are not ready.
@@ -31,16 +30,16 @@ pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -
         // They all report the same, and the other members change nothing.
         return Error::new(ErrorKind::PermitsDiffer, first.error.reason());
     }
-    let shared = failures.first().map(kind).filter(|first| {
+    let shared = failures.iter().map(kind).find(|shared| {
         let may_pass = matches!(
-            first,
+            shared,
             ErrorKind::Unreachable
                 | ErrorKind::Untrusted
                 | ErrorKind::InvalidResponse
                 | ErrorKind::Closed
         );
-        let is_decisive = total - failures.len() < majority(total);
-        is_decisive && !may_pass && failures.iter().all(|failure| kind(failure) == *first)
+        let sharing = failures.iter().filter(|it| kind(it) == *shared).count();
+        !may_pass && total - sharing < majority(total)
     });
     let eligible_after = eligible_after(total, &failures);
     let is_not_ready = is_not_ready(total, open, &failures);
@@ -118,11 +117,13 @@ mod tests {
     #[test]
     fn kind_is_shared_unless_waiting_mends_it() {
         use ErrorKind::{
-            InvalidInput, NoQuorum, PermitsDiffer, Unreachable, Unsupported, Untrusted,
+            InvalidInput, Misconfigured, NoQuorum, PermitsDiffer, Unreachable, Unsupported,
+            Untrusted,
         };
         for (total, kinds, kind) in [
             (3, &[InvalidInput, InvalidInput][..], InvalidInput),
             (3, &[InvalidInput, Unreachable], NoQuorum),
+            (3, &[Untrusted, Misconfigured, Misconfigured], Misconfigured),
             (3, &[Untrusted, Untrusted], NoQuorum),
             (3, &[PermitsDiffer, PermitsDiffer], PermitsDiffer),
             (5, &[PermitsDiffer, Unreachable, Unreachable], NoQuorum),

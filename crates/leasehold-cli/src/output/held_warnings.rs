@@ -39,6 +39,8 @@ impl HeldWarnings {
             _ if !is_held => Some(text(&[warning])),
             Some(error) => (!error.contains(&warning.reason)).then(|| text(&[warning])),
             None => {
+                // What is wrong with the server now, and not what seemed wrong before others answered.
+                self.held.retain(|held| held.server != warning.server);
                 self.held.push(warning);
                 None
             }
@@ -136,6 +138,7 @@ mod tests {
         assert_eq!(early.as_deref(), Some("a has no vote: refused"));
         held.begin();
         for (server, state, reason) in [
+            ("a", "has no vote", "gets a record when b answers"),
             ("a", "has no vote for 1m 1s", "restarted"),
             ("b", "has no vote", "refused"),
             ("c", "has no vote for 1m 1s", "restarted"),

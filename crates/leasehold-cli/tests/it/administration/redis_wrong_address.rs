@@ -34,6 +34,20 @@ fn silent_port_without_tls_names_redis() {
     }
 }
 
+/// Two servers of a quorum, and another server in place of the third.
+#[test]
+fn wrong_list_of_servers_ends_the_wait() {
+    let (sandbox, servers) = Sandbox::on_quorum(3);
+    let other = RedisServer::start();
+    let mut urls = servers.urls();
+    urls[2] = other.url();
+    let refused = sandbox.run_at(&urls, "run x true");
+    refused.fails(78, &["belongs to another quorum"]);
+    assert!(!refused.stderr.contains("waiting"), "{refused:?}");
+    let warnings = refused.stderr.matches("warning: ").count();
+    assert!(warnings <= 1, "{refused:?}");
+}
+
 #[test]
 fn address_of_etcd_at_another_server_is_doubted() {
     let server = RedisServer::start();
