@@ -56,6 +56,11 @@ fn backup_and_restore() {
 }
 
 #[test]
+fn change_the_limits() {
+    Hosts::start().follow("change-the-limits");
+}
+
+#[test]
 fn dead_holder() {
     let hosts = Hosts::start();
     hosts.prepare(

@@ -12,15 +12,15 @@ pub(crate) struct InitArgs {
 
     /// Set the longest TTL in the quorum [default: 60s].
     ///
-    /// A server that may have forgotten locks has no vote for this time and a second. It cannot be changed later;
-    /// all clients learn it from the servers.
+    /// A server that may have forgotten locks has no vote for this time and a second. All clients
+    /// learn it from the servers, and it cannot be changed while they use the quorum.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) max_ttl: Option<Duration>,
 
     /// Set the tolerated clock difference [default: 250ms].
     ///
-    /// The clocks of the servers may differ by at most this much. A TTL must be at least ten times as long. It cannot be
-    /// changed later; all clients learn it from the servers.
+    /// The clocks of the servers may differ by at most this much. A TTL must be at least ten times as long. As
+    /// --max-ttl, it cannot be changed while clients use the quorum.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) clock_tolerance: Option<Duration>,
 
