@@ -35,7 +35,7 @@ pub(crate) struct BreakArgs {
     #[arg(long, value_name = "OWNER", conflicts_with = "fence")]
     pub(crate) owner: Option<Owner>,
 
-    /// Break the lease of the only holder, whatever its fence.
+    /// Break the lease of the only holder, with any fence.
     #[arg(long, conflicts_with_all = ["fence", "owner"])]
     pub(crate) yes: bool,
 

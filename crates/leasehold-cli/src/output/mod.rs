@@ -132,10 +132,9 @@ impl Output {
         });
     }
 
-    fn show(&self, show: impl Fn(&Readiness) -> io::Result<()>) {
-        if let Some(Err(error)) = self.readiness.as_deref().map(show) {
-            let text = format!("cannot write the file of --ready-file: {error}");
-            self.write(&Message::Warning(&text));
+    fn show(&self, show: impl Fn(&Readiness) -> Result<(), String>) {
+        if let Some(Err(problem)) = self.readiness.as_deref().map(show) {
+            self.write(&Message::Warning(&problem));
         }
     }
 

@@ -45,7 +45,7 @@ impl Hooks {
                         warn(&problem);
                     }
                 }
-                // Nobody waits if the program has ended.
+                // The program may have stopped waiting.
                 let _ = end.send(());
             })?;
         }
@@ -92,11 +92,10 @@ impl Hooks {
         let _ = start.send(hook);
     }
 
-    /// Waits until all have ended, but not long.
-    pub(super) fn finish(&self) {
-        if locked(&self.started).take().is_some() {
-            let _ = locked(&self.ended).recv_timeout(FINISH_MAX);
-        }
+    /// Waits until all have ended, but not long. Returns whether they have.
+    pub(super) fn finish(&self) -> bool {
+        let started = locked(&self.started).take();
+        started.is_none() || locked(&self.ended).recv_timeout(FINISH_MAX).is_ok()
     }
 }
 

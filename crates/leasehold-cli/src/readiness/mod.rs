@@ -5,7 +5,8 @@ mod hooks;
 use std::fs;
 use std::future::Future;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use sd_notify::NotifyState;
@@ -29,19 +30,16 @@ impl Readiness {
         Ok(Self { file, hooks })
     }
 
-    /// The lock is held from now on.
-    pub(crate) fn ready(&self, lock: &str, fence: &str) -> io::Result<()> {
+    /// The lock is held from now on. Like the others, returns what went wrong.
+    pub(crate) fn ready(&self, lock: &str, fence: &str) -> Result<(), String> {
         let status = format!("holds lock {lock:?}, fence {fence}");
         notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
         self.hooks.acquired(lock, fence);
-        match &self.file {
-            Some(file) => fs::write(file, format!("{lock} {fence}\n")),
-            None => Ok(()),
-        }
+        self.change_file(|file| fs::write(file, format!("{lock} {fence}\n")))
     }
 
     /// The lock is lost.
-    pub(crate) fn lost(&self, lock: &str, reason: &str) -> io::Result<()> {
+    pub(crate) fn lost(&self, lock: &str, reason: &str) -> Result<(), String> {
         self.hooks.lost(lock, reason);
         self.withdraw()
     }
@@ -52,18 +50,28 @@ impl Readiness {
     }
 
     /// The program ends. Waits for hooks that run, but not long.
-    pub(crate) fn end(&self) -> io::Result<()> {
+    pub(crate) fn end(&self) -> Result<(), String> {
         let withdrawn = self.withdraw();
-        self.hooks.finish();
-        withdrawn
+        match self.hooks.finish() {
+            true => withdrawn,
+            false => Err("a hook still runs, and is left alone".into()),
+        }
     }
 
     /// The lock is no longer held.
-    pub(crate) fn withdraw(&self) -> io::Result<()> {
-        match self.file.as_ref().map(fs::remove_file) {
-            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
+    pub(crate) fn withdraw(&self) -> Result<(), String> {
+        self.change_file(|file| match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
-        }
+        })
+    }
+
+    fn change_file(&self, change: impl Fn(&Path) -> io::Result<()>) -> Result<(), String> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let text = |error| format!("cannot change --ready-file {}: {error}", file.display());
+        change(file).map_err(text)
     }
 }
 
@@ -74,10 +82,11 @@ pub(crate) async fn watched<T>(work: impl Future<Output = T>) -> T {
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return work.await;
     };
+    let pause = (limit / 2).max(PING_MIN);
     let ping = async {
         loop {
             notify(&[NotifyState::Watchdog]);
-            SystemClock.sleep_until(SystemClock.now() + limit / 2).await;
+            SystemClock.sleep_until(SystemClock.now() + pause).await;
         }
     };
     tokio::select! {
@@ -90,3 +99,6 @@ pub(crate) async fn watched<T>(work: impl Future<Output = T>) -> T {
 fn notify(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }
+
+/// The shortest pause between two messages to the watchdog, whose limit may be 0 by mistake.
+const PING_MIN: Duration = Duration::from_millis(10);

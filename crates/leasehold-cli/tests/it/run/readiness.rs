@@ -86,6 +86,15 @@ fn watchdog_hears_of_a_program_that_lives() {
 }
 
 #[test]
+fn watchdog_without_a_limit_delays_nothing() {
+    let sandbox = Sandbox::new();
+    let _manager = Manager::new(&sandbox);
+    let run = ["run", "x", "true"].map(str::to_owned);
+    let service = Manager::start(&sandbox, ("WATCHDOG_USEC", "0"), &run);
+    service.wait().succeeds();
+}
+
+#[test]
 fn ready_file_exists_while_the_lock_is_held() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path("ready"), "of a killed run").unwrap();
