@@ -84,7 +84,10 @@ async fn keep(
                     // Its two lines have an order.
                     let _ = within(&SystemClock, SystemClock.now() + READING_MAX, printing).await;
                 }
-                return Ok(print_loss(&LostLock::of(lost), output).await);
+                let code = print_loss(&LostLock::of(lost), output).await;
+                // A release would say that the script works no longer, and would open a lock that was broken.
+                std::mem::forget(guards);
+                return Ok(code);
             }
             printed = &mut printing, if !is_printed => match printed {
                 Ok(()) => is_printed = true,

@@ -166,6 +166,17 @@ fn one_of_several_holders_is_broken() {
     });
 }
 
+/// The script may still work when it is told of the break.
+#[test]
+fn broken_hold_leaves_the_lock_closed() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    let hold = sandbox.start("hold --ignore-stdin --ttl 15s x");
+    hold.prints("\"held\"");
+    sandbox.run("break x --yes").succeeds();
+    hold.wait().fails(76, &["an operator broke the lock"]);
+    assert_fields(&status(&sandbox)["holders"][0], json!({"broken": true}));
+}
+
 #[test]
 fn foreign_lock_is_refused_before_the_fence() {
     let (sandbox, server) = Sandbox::on_redis();
