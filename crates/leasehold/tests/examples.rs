@@ -24,6 +24,7 @@ macro_rules! examples {
 examples! {
     axum_idempotency,
     blocking,
+    cancellation_token,
     exclusive_job,
     fenced_sql,
     graceful_shutdown,

@@ -13,7 +13,13 @@ impl Guard {
     /// the guard, and may borrow what is around it. It is dropped as soon as the guard is lost, and the lock is released only
     /// after it stopped.
     ///
+    /// Write `async |guard| …`, with `async` before the bars. A plain closure, `|guard| async { … }`, does not compile: its
+    /// future cannot borrow the guard. The compiler says that `AsyncFnOnce` "is not general enough", that "type annotations
+    /// \[are\] needed", or that a "lifetime may not live long enough". A future that does not need the guard can be passed to
+    /// [`until_lost`](Self::until_lost).
+    ///
     /// A body that must not be dropped runs next to the guard instead, and watches [`lost`](Self::lost).
+    /// [`manual::recipes`](crate::manual::recipes) shows this with a `CancellationToken`.
     ///
     /// # Errors
     ///

@@ -8,6 +8,12 @@
 #![doc = include_str!("../../examples/graceful_shutdown.rs")]
 //! ```
 //!
+//! # A `CancellationToken`
+//!
+//! ```no_run
+#![doc = include_str!("../../examples/cancellation_token.rs")]
+//! ```
+//!
 //! # An HTTP handler
 //!
 //! ```no_run
