@@ -46,7 +46,7 @@ impl Lock {
         }
     }
 
-    lock_options! { ttl, lock_delay, wait, max_hold, mode, barging }
+    lock_options! { key, ttl, lock_delay, wait, max_hold, mode, barging }
 
     /// Acquires the lock if it is free; returns `None` if another owner holds it.
     ///

@@ -1,6 +1,6 @@
 //! The options of everything that acquires locks, each written once.
 
-/// Adds options to a builder, which keeps them in its field `options`.
+/// Adds options to a builder, which keeps them in its field `options`, and the name of its lock in `key`.
 macro_rules! lock_options {
     ($($option:ident),+ $(,)?) => {
         $($crate::acquire::lock_option! { $option })+
@@ -8,6 +8,16 @@ macro_rules! lock_options {
 }
 
 macro_rules! lock_option {
+    (key) => {
+        /// Returns the name of the lock.
+        ///
+        /// # Errors
+        ///
+        /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the name breaks a rule, as every call reports then.
+        pub fn key(&self) -> Result<&Key, Error> {
+            self.key.as_ref().map_err(Clone::clone)
+        }
+    };
     (ttl) => {
         /// Sets the TTL of each lease, which is how long a lock stays unavailable after its holder died.
         /// The client renews the lease after each third of the TTL, the first time somewhat sooner. Default:

@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::election::{Leader, LeaderChange};
 use crate::guard::ReleaseOutcome;
 use crate::runtime::background::block_on;
-use crate::types::Error;
+use crate::types::{Error, Key};
 
 /// A blocking [`crate::election::Election`].
 ///
@@ -26,7 +26,7 @@ use crate::types::Error;
 pub struct Election(pub(super) crate::election::Election);
 
 impl Election {
-    lock_options! { "election::Election": poll_interval(Duration) }
+    lock_options! { "election::Election": key, poll_interval(Duration) }
 
     /// Sets the value that the leader publishes, as [`crate::election::Election::value`] does.
     pub fn value(self, value: impl Into<String>) -> Self {

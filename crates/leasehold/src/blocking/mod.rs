@@ -18,6 +18,18 @@
 
 /// The options of a wrapped builder, under the same names: those of every lock, and others.
 macro_rules! lock_options {
+    ($of:literal: key $(, $name:ident($value:ty))*) => {
+        /// Returns the name of the lock.
+        ///
+        /// # Errors
+        ///
+        /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the name breaks a rule.
+        pub fn key(&self) -> Result<&Key, Error> {
+            self.0.key()
+        }
+
+        lock_options! { $of: $($name($value)),* }
+    };
     ($of:literal: $($name:ident($value:ty)),*) => {
         settings! { $of:
             ttl(Duration), lock_delay(Duration), wait(Duration), max_hold(Duration), barging(bool)
@@ -117,7 +129,7 @@ impl Client {
     }
 
     /// Returns the request called `name`, to be run once.
-    pub fn once(&self, name: impl Into<String>) -> Once {
+    pub fn once(&self, name: impl AsRef<str>) -> Once {
         Once(self.0.once(name))
     }
 
@@ -197,7 +209,7 @@ impl From<crate::Client> for Client {
 pub struct Lock(crate::Lock);
 
 impl Lock {
-    lock_options! { "Lock": mode(Mode) }
+    lock_options! { "Lock": key, mode(Mode) }
 
     calls! { "Lock":
         /// Acquires the lock if it is free; returns `None` if another owner holds it.
@@ -225,7 +237,7 @@ impl Lock {
 pub struct Semaphore(crate::Semaphore);
 
 impl Semaphore {
-    lock_options! { "Semaphore": }
+    lock_options! { "Semaphore": key }
 
     calls! { "Semaphore":
         /// Acquires a permit if one is free; returns `None` if all are held or others wait for them.

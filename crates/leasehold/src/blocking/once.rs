@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::guard::Guard;
 use crate::once::{OnceProgress, OnceResult};
 use crate::runtime::background::block_on;
-use crate::types::{Error, Holder};
+use crate::types::{Error, Holder, Key};
 
 /// A blocking [`crate::once::Once`].
 ///
@@ -43,7 +43,7 @@ pub enum OnceStart {
 pub struct OnceRun(crate::once::OnceRun);
 
 impl Once {
-    lock_options! { "once::Once": retention(Duration) }
+    lock_options! { "once::Once": key, retention(Duration) }
 
     /// Sets the payload, as [`crate::once::Once::payload`] does.
     pub fn payload(self, payload: impl AsRef<[u8]>) -> Self {

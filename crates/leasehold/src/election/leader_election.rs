@@ -81,7 +81,7 @@ impl Election {
         }
     }
 
-    lock_options! { ttl, lock_delay, wait, max_hold, barging }
+    lock_options! { key, ttl, lock_delay, wait, max_hold, barging }
 
     /// Sets the value that the leader publishes from its first moment on, for example the address where it
     /// can be reached. At most [`VALUE_MAX`](Self::VALUE_MAX) bytes. Every client with access to the store

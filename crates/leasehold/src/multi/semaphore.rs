@@ -70,7 +70,7 @@ impl Client {
 }
 
 impl Semaphore {
-    lock_options! { ttl, lock_delay, wait, max_hold, barging }
+    lock_options! { key, ttl, lock_delay, wait, max_hold, barging }
 
     /// Acquires a permit if one is free; `None` if all are held, or others wait for them. On a quorum,
     /// where the members must agree on the permit, it makes up to three attempts.

@@ -72,7 +72,7 @@ use crate::types::{Error, ErrorKind, Holder, Key, Mode};
 #[must_use = "a request does nothing until it is run"]
 pub struct Once {
     pub(crate) client: Client,
-    pub(crate) name: String,
+    key: Result<Key, Error>,
     pub(crate) payload: PayloadHash,
     pub(crate) retention: Duration,
     options: LockOptions,
@@ -104,8 +104,8 @@ pub enum OnceProgress {
 
 impl Client {
     /// Returns the request called `name`, to be run once. An invalid name is reported when it begins.
-    pub fn once(&self, name: impl Into<String>) -> Once {
-        Once::new(self.clone(), name.into())
+    pub fn once(&self, name: impl AsRef<str>) -> Once {
+        Once::new(self.clone(), name.as_ref())
     }
 }
 
@@ -116,11 +116,11 @@ impl Once {
     /// The maximum size of a result, in bytes.
     pub const RESULT_MAX: usize = OnceState::RESULT_MAX;
 
-    pub(crate) fn new(client: Client, name: String) -> Self {
+    pub(crate) fn new(client: Client, name: &str) -> Self {
         Self {
             options: client.defaults(),
             client,
-            name,
+            key: Key::new(name),
             payload: Sha256::digest([]).into(),
             retention: Self::DEFAULT_RETENTION,
         }
@@ -145,12 +145,12 @@ impl Once {
         self
     }
 
-    lock_options! { ttl, lock_delay, wait, max_hold, barging }
+    lock_options! { key, ttl, lock_delay, wait, max_hold, barging }
 
     /// Returns the lock under which the request runs.
     pub fn lock(&self) -> Lock {
         let core = Arc::clone(self.client.core());
-        Lock::new(core, Key::new(&self.name), self.options)
+        Lock::new(core, self.key.clone(), self.options)
     }
 
     /// Returns the result if the request is certainly done. Acquires no lock, and does not wait.
@@ -232,8 +232,13 @@ impl Once {
     /// May be dropped at any time: the guard is then released.
     pub async fn enter(&self, guard: Guard) -> Result<OnceStart, Error> {
         let refuse = |text: String| Err(Error::new(ErrorKind::InvalidInput, text));
-        if guard.key().as_str() != self.name {
-            let text = format!("a guard of {} for the request {:?}", guard.key(), self.name);
+        let key = self.key()?;
+        if guard.key() != key {
+            let text = format!(
+                "a guard of {} for the request {:?}",
+                guard.key(),
+                key.as_str()
+            );
             return refuse(text);
         }
         if guard.mode() != Mode::Exclusive {
@@ -270,7 +275,7 @@ impl Once {
             OnceStart::Done(result) => return Ok(Ok(result)),
             OnceStart::InProgress(_) => {
                 let text = "another caller is running this request";
-                return Err(Error::new(ErrorKind::Busy, text).with_key(&Key::new(&self.name)?));
+                return Err(Error::new(ErrorKind::Busy, text).with_key(self.key()?));
             }
         };
         let guard = run.guard();

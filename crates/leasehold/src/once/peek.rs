@@ -4,7 +4,7 @@ use super::result::OnceResult;
 use super::state::OnceState;
 use super::{Once, OnceProgress};
 use crate::store::{RECORD_MEMORY, Written};
-use crate::types::{Error, ErrorKind, Key};
+use crate::types::{Error, ErrorKind};
 
 impl Once {
     /// Returns how far the request is, without comparing its payload. Acquires no lock, and does not wait. A record that is not
@@ -34,7 +34,7 @@ impl Once {
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
     pub async fn progress(&self) -> Result<OnceProgress, Error> {
-        let record = self.client.record(&self.name).lasting(self.retention);
+        let record = self.client.record(self.key()?).lasting(self.retention);
         match record.read().await?.written {
             Some(written) => self.progress_in(&written),
             None => Ok(OnceProgress::Vacant),
@@ -57,7 +57,7 @@ impl Once {
     pub async fn forget(&self) -> Result<bool, Error> {
         let Some(guard) = self.lock().try_acquire().await? else {
             let text = "a caller is running this request";
-            return Err(Error::new(ErrorKind::Busy, text).with_key(&Key::new(&self.name)?));
+            return Err(Error::new(ErrorKind::Busy, text).with_key(self.key()?));
         };
         let record = guard.record().lasting(self.retention);
         let written = record.open().await?;
@@ -75,8 +75,8 @@ impl Once {
     }
 
     fn progress_in(&self, written: &Written) -> Result<OnceProgress, Error> {
-        let key = Key::new(&self.name)?;
-        let state = OnceState::decode(&written.bytes).map_err(|error| error.with_key(&key))?;
+        let key = self.key()?;
+        let state = OnceState::decode(&written.bytes).map_err(|error| error.with_key(key))?;
         Ok(match state {
             OnceState::Vacant => OnceProgress::Vacant,
             OnceState::Started(_) => OnceProgress::Begun,

@@ -10,19 +10,19 @@ use crate::guard::Guard;
 use crate::store::{
     MemberHealth, MemberStatus, RECORD_MEMORY, RecordWrite, Written, requests_run_in,
 };
-use crate::types::{Error, ErrorKind, Key, exact_span, rough_span};
+use crate::types::{Error, ErrorKind, exact_span, rough_span};
 
 impl Once {
     /// Rejects invalid settings before the lock is acquired.
     pub(crate) async fn check(&self) -> Result<(), Error> {
-        let key = Key::new(&self.name)?;
-        RecordWrite::check(&[], self.retention).map_err(|error| error.with_key(&key))?;
+        let key = self.key()?;
+        RecordWrite::check(&[], self.retention).map_err(|error| error.with_key(key))?;
         let health = self.client.health().await;
         let checked = health.and_then(|health| {
             refuse_forgetful_members(&health)?;
             refuse_young_members(&health, self.retention)
         });
-        checked.map_err(|error| error.with_key(&key))
+        checked.map_err(|error| error.with_key(key))
     }
 
     /// Like [`check`](Self::check), but returns a result that is certainly there, even if the store cannot run the
@@ -51,7 +51,7 @@ impl Once {
     }
 
     pub(crate) async fn settled_result(&self) -> Result<Option<OnceResult>, Error> {
-        let record = self.client.record(&self.name).lasting(self.retention);
+        let record = self.client.record(self.key()?).lasting(self.retention);
         let reading = record.read().await?;
         match reading.written {
             Some(written) if reading.settled => self.result_of(&written),
@@ -83,7 +83,7 @@ impl Once {
     }
 
     pub(crate) async fn in_progress(&self) -> Result<OnceStart, Error> {
-        let holders = match self.client.holders(&self.name).await {
+        let holders = match self.client.holders(self.key()?).await {
             // A store may keep records and show no holders.
             Err(error) if error.kind() == ErrorKind::Unsupported => Vec::new(),
             holders => holders?,
@@ -93,8 +93,8 @@ impl Once {
 
     /// Returns the result in `written`, if it has one, and if it belongs to this request.
     fn result_of(&self, written: &Written) -> Result<Option<OnceResult>, Error> {
-        let key = Key::new(&self.name)?;
-        let state = OnceState::decode(&written.bytes).map_err(|error| error.with_key(&key))?;
+        let key = self.key()?;
+        let state = OnceState::decode(&written.bytes).map_err(|error| error.with_key(key))?;
         let (payload, result) = match state {
             OnceState::Vacant => return Ok(None),
             OnceState::Started(payload) => (payload, None),
@@ -116,7 +116,7 @@ impl Once {
             begin_of(&payload),
             begin_of(&self.payload)
         );
-        Err(Error::new(ErrorKind::InvalidInput, text).with_key(&key))
+        Err(Error::new(ErrorKind::InvalidInput, text).with_key(key))
     }
 }
 

@@ -270,3 +270,16 @@ fn closing_a_client_frees_a_cancelled_attempt() {
     pollster::block_on(client.close(Duration::from_secs(30))).unwrap();
     assert!(is_free());
 }
+
+#[tokio::test(start_paused = true)]
+async fn builders_know_the_name_of_their_lock() {
+    let client = Fixture::new().client;
+    let name = "invoices/7";
+    let (lock, semaphore) = (client.lock(name), client.semaphore(name, 2));
+    let (election, once) = (client.election(name), client.once(name));
+    for key in [lock.key(), semaphore.key(), election.key(), once.key()] {
+        assert_eq!(key.unwrap(), name);
+    }
+    let refused = client.lock("").key().unwrap_err().clone();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput, "{refused}");
+}
