@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use crate::commands::once::read_stored;
-use crate::config::file;
 use crate::options::span::span;
 use crate::store::address;
+use crate::store::addresses::parse_file;
 
 /// The configuration file, the addresses and spans in it, and what `once` stores.
 pub(crate) fn config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    if let Err(failure) = file::parse(&text, Path::new("leasehold.toml")) {
-        let _ = failure.to_string();
+    if let Err(error) = parse_file(&text, Path::new("leasehold.toml")) {
+        let _ = error.to_string();
     }
     address::read(&text);
     let _ = span(&text);

@@ -129,6 +129,50 @@ impl AnyStore {
         }
     }
 
+    /// Prepares the store for its first lock, as `leasehold init` does: initializes a quorum of Redis servers with the default
+    /// limits, or creates and updates the schema of PostgreSQL. Returns whether it changed anything. Any other store needs
+    /// nothing. A program may call it at each start, and several may call it at once.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RedisStore::init`](https://docs.rs/leasehold-redis/latest/leasehold_redis/struct.RedisStore.html#method.init)
+    /// and [`PostgresStore::init`](https://docs.rs/leasehold-postgres/latest/leasehold_postgres/struct.PostgresStore.html#method.init):
+    /// a server that does not answer, a missing right, or servers of another quorum.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. A quorum may then be initialized on some servers, and the next call completes it. Must be
+    /// polled in a tokio runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), leasehold::Error> {
+    /// use leasehold::Client;
+    /// use leasehold_stores::AnyStore;
+    ///
+    /// let store = AnyStore::parse("postgres://app@10.0.0.1/app")?;
+    /// store.init().await?;
+    /// let locks = Client::new(store.open()?);
+    /// # Ok(()) }
+    /// ```
+    #[cfg_attr(
+        not(any(feature = "postgres", feature = "redis")),
+        expect(clippy::unused_async, reason = "the stores of this build need nothing")
+    )]
+    pub async fn init(&self) -> Result<bool, Error> {
+        match self {
+            #[cfg(feature = "redis")]
+            Self::Redis(store) if store.member_ids().count() > 1 => store.init().await,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => {
+                let done = store.init().await?;
+                Ok(done != leasehold_postgres::Initialized::Current)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// Opens the store for clients. Sends nothing to a server; creates a folder of lock files if it is absent.
     ///
     /// # Errors

@@ -26,7 +26,8 @@
 //! ```
 //!
 //! [`open`] returns the store, for a client with [settings](leasehold::Client::builder) of its own. [`AnyStore`] says
-//! which store the addresses name, for programs that need more of one kind.
+//! which store the addresses name, for programs that need more of one kind. With the feature `env`, `from_env` finds the store
+//! as the command does: by `LEASEHOLD_STORE`, or by its configuration file.
 //!
 //! # Addresses
 //!
@@ -42,9 +43,8 @@
 //! These are the addresses of the command `leasehold`, which reads them with this crate. A program and a script with
 //! the same address share their locks. The crate of each store documents the parameters of its URLs.
 //!
-//! A quorum whose servers are new needs `leasehold init`, or `leasehold_redis::RedisStore::init`, once. Otherwise its servers
-//! have no vote for the first minute, and locks wait or fail. PostgreSQL needs the same command, or
-//! `leasehold_postgres::PostgresStore::init`, to create its tables.
+//! A quorum whose servers are new needs `leasehold init`, or [`AnyStore::init`], once. Otherwise its servers have no vote for
+//! the first minute, and locks wait or fail. PostgreSQL needs the same to create its tables.
 //!
 //! # Features
 //!
@@ -54,6 +54,8 @@
 //! leasehold-stores = { version = "0.1", default-features = false, features = ["redis", "ring"] }
 //! ```
 //!
+//! `env` adds `from_env`, and a parser of TOML. It is off by default.
+//!
 //! `ring` or `aws-lc-rs` is the cryptography of TLS. Without one, an address with TLS is an error.
 //!
 //! Lock files need Linux or macOS. A build for Windows leaves `file` out.
@@ -62,12 +64,17 @@
 #![forbid(unsafe_code)]
 
 mod any_store;
+#[cfg(feature = "env")]
+#[doc(hidden)]
+pub mod config;
 mod connect;
 #[cfg(feature = "file")]
 mod folder;
 mod kind;
 
 pub use any_store::{AnyStore, open, split};
+#[cfg(feature = "env")]
+pub use config::from_env;
 pub use connect::Connect;
 #[cfg(feature = "file")]
 pub use folder::Folder;

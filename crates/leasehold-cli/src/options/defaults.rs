@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum as _;
-
 use crate::options::show_command::ShowCommand;
 use crate::options::span::{span, wait_span};
 use crate::output::failure::Failure;
@@ -43,11 +41,7 @@ impl Defaults {
         if let Some(given) = given {
             return Ok(given);
         }
-        let parse = |text: &str| {
-            let rule = |_| "it must be none, name or line".to_owned();
-            ShowCommand::from_str(text, false).map_err(rule)
-        };
-        let known = variable("LEASEHOLD_SHOW_COMMAND", parse)?.or(self.show_command);
+        let known = variable("LEASEHOLD_SHOW_COMMAND", ShowCommand::parse)?.or(self.show_command);
         Ok(known.unwrap_or(ShowCommand::Name))
     }
 }

@@ -1,6 +1,7 @@
 //! Which store an address names. A further kind of store is one more case here.
 
 use leasehold_stores::AnyStore;
+use leasehold_stores::config::open_with;
 
 use crate::output::failure::Failure;
 use crate::store::addresses::Choice;
@@ -14,7 +15,8 @@ pub(crate) fn backend(choice: &Choice) -> Result<Box<dyn Backend + '_>, Failure>
         Choice::Unsaid => return Ok(Box::new(LockFiles::Unsaid)),
         Choice::Stores(addresses) => addresses,
     };
-    Ok(match addresses.blame(AnyStore::new(&addresses.urls))? {
+    let opened = open_with(&addresses.urls, addresses.password.as_deref());
+    Ok(match addresses.blame(opened)? {
         AnyStore::File(folder) => Box::new(LockFiles::Folder(folder, addresses)),
         #[cfg(feature = "redis")]
         AnyStore::Redis(store) => Box::new(crate::store::redis::RedisServers {
@@ -22,10 +24,7 @@ pub(crate) fn backend(choice: &Choice) -> Result<Box<dyn Backend + '_>, Failure>
             urls: &addresses.urls,
         }),
         #[cfg(feature = "postgres")]
-        AnyStore::Postgres(store) => Box::new(crate::store::postgres::with_default_password(
-            store,
-            addresses.password.as_deref(),
-        )),
+        AnyStore::Postgres(store) => Box::new(store),
         #[cfg(feature = "etcd")]
         AnyStore::Etcd(store) => Box::new(store),
         #[cfg(feature = "zookeeper")]

@@ -1,13 +1,18 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use leasehold_stores::config::{has_password, parameters};
 use percent_encoding::percent_decode_str;
 
 use crate::options::defaults::Defaults;
 use crate::output::failure::Failure;
-use crate::store::address_text::{has_password, parameters, with_password};
 
-/// Splits a list of addresses.
+#[cfg(any(test, fuzzing))]
+pub(crate) use leasehold_stores::config::parse_file;
+/// The rules that the library shares.
+pub(crate) use leasehold_stores::config::{
+    Configuration, Configured, Environment, PASSWORD, STORE, Setting, WITHHELD, with_password,
+};
 pub(crate) use leasehold_stores::split;
 
 /// Which store is configured, and where.
@@ -46,24 +51,15 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    pub(crate) fn new(urls: Vec<String>, source: String) -> Result<Self, Failure> {
-        if urls.iter().all(String::is_empty) {
-            return Err(Failure::usage(format!(
-                "{source} names no store; expected a URL such as redis://host or file:///folder"
-            )));
-        }
-        if urls.iter().any(String::is_empty) {
-            return Err(Failure::usage(format!(
-                "{source} contains an empty address; remove the extra comma"
-            )));
-        }
-        Ok(Self {
-            urls,
-            source,
-            defaults: Defaults::default(),
+    /// Returns the addresses, with these defaults for locks.
+    pub(crate) fn new(configured: Configured, defaults: Defaults) -> Self {
+        Self {
+            urls: configured.addresses,
+            source: configured.source,
+            defaults,
             password: None,
             warnings: Vec::new(),
-        })
+        }
     }
 
     /// Adds the source of the addresses to a failure.
@@ -121,10 +117,15 @@ impl fmt::Debug for Addresses {
 mod tests {
     use super::*;
 
+    fn addresses(urls: Vec<String>) -> Addresses {
+        let configured = Configured::new(urls, "--store".into()).unwrap();
+        Addresses::new(configured, Defaults::default())
+    }
+
     #[test]
     fn debug_text_has_no_password() {
         let urls = vec!["redis://:secret@a".to_owned(), "postgres://a".to_owned()];
-        let mut addresses = Addresses::new(urls, "--store".into()).unwrap();
+        let mut addresses = addresses(urls);
         addresses.default_password("hidden");
         let text = format!("{:?}", Choice::Stores(addresses));
         assert!(text.contains("--store"), "{text}");
@@ -140,7 +141,7 @@ mod tests {
             "rediss://a?ca=/ca&key=/k%20y&password_file=/p",
             "rediss://b?password_file=/p",
         ];
-        let addresses = Addresses::new(urls.map(String::from).into(), "--store".into()).unwrap();
+        let addresses = addresses(urls.map(String::from).into());
         let expected = [
             ("/k y".into(), "a private key"),
             ("/p".into(), "a password"),

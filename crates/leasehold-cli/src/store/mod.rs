@@ -1,6 +1,7 @@
 //! The stores. This folder is the only one that names them.
 
 pub(crate) mod address;
+#[cfg(any(test, feature = "redis"))]
 pub(crate) mod address_text;
 pub(crate) mod addresses;
 pub(crate) mod backend;

@@ -12,15 +12,6 @@ use crate::runtime::runtime;
 use crate::store::Quorum;
 use crate::store::backend::{Backend, Opened, Prepared};
 
-/// Returns the store with this password, or that of `PGPASSWORD`, as in all clients of PostgreSQL.
-pub(super) fn with_default_password(store: PostgresStore, password: Option<&str>) -> PostgresStore {
-    let variable = || std::env::var("PGPASSWORD").ok();
-    match password.map(str::to_owned).or_else(variable) {
-        Some(password) => store.default_password(password),
-        None => store,
-    }
-}
-
 impl Backend for PostgresStore {
     fn open(&self) -> Result<Opened, Failure> {
         Ok(Opened {

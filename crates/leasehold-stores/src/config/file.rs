@@ -1,14 +1,11 @@
 use std::path::Path;
-use std::time::Duration;
 
+use leasehold::Error;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::options::defaults::Defaults;
-use crate::options::show_command::ShowCommand;
-use crate::options::span::{span, wait_span};
-use crate::output::failure::Failure;
-use crate::store::addresses::Addresses;
+use super::configured::{Configured, Setting, Settings};
+use super::invalid;
 
 /// The largest size of a configuration file.
 pub(super) const BYTES_MAX: u64 = 1 << 20;
@@ -19,7 +16,7 @@ struct ConfigFile {
     store: Option<Spanned<OneOrMany>>,
     #[serde(default)]
     require_store: bool,
-    show_command: Option<ShowCommand>,
+    show_command: Option<Spanned<String>>,
     ttl: Option<Spanned<String>>,
     wait: Option<Spanned<String>>,
     #[serde(default)]
@@ -47,16 +44,18 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-type Parse = fn(&str) -> Result<Duration, String>;
-
 /// Reads the configuration file at `path`, which holds `text`. Returns `None` if it only requires a store.
-pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failure> {
+///
+/// # Errors
+///
+/// The rule that the file breaks, with its line.
+pub fn parse_file(text: &str, path: &Path) -> Result<Option<Configured>, Error> {
     // The file may contain passwords, so the error has the line number without the line.
     let place = |start: usize| {
         let line = text[..start].matches('\n').count() + 1;
         format!("{}: line {line}", path.display())
     };
-    let refuse = |start, what: String| Failure::usage(format!("{}: {what}", place(start)));
+    let refuse = |start, what: String| invalid(format!("{}: {what}", place(start)));
     let file: ConfigFile = toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         refuse(start, error.message().to_owned())
@@ -73,17 +72,16 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
             None => Ok(None),
         };
     };
-    let duration = |key: &str, value: Option<Spanned<String>>, parse: Parse| {
-        let value = value.map(|value| {
-            let parsed = parse(value.get_ref());
-            parsed.map_err(|rule| refuse(value.span().start, format!("`{key}`: {rule}")))
-        });
-        value.transpose()
+    let setting = |value: Option<Spanned<String>>| {
+        value.map(|value| Setting {
+            place: place(value.span().start),
+            text: value.into_inner(),
+        })
     };
-    let defaults = Defaults {
-        ttl: duration("ttl", file.ttl, span)?,
-        wait: duration("wait", file.wait, wait_span)?,
-        show_command: file.show_command,
+    let settings = Settings {
+        ttl: setting(file.ttl),
+        wait: setting(file.wait),
+        show_command: setting(file.show_command),
         record_end: file.record_end,
     };
     let start = store.span().start;
@@ -96,42 +94,47 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
         OneOrMany::One(url) => vec![url],
         OneOrMany::Many(urls) => urls,
     };
-    let mut addresses = Addresses::new(urls, place(start))?;
-    addresses.defaults = defaults;
-    Ok(Some(addresses))
+    Ok(Some(Configured {
+        file: Some(path.to_owned()),
+        settings,
+        ..Configured::new(urls, place(start))?
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::exit_code::ExitCode;
+    use leasehold::ErrorKind;
 
-    fn read(text: &str) -> Result<Addresses, Failure> {
-        read_any(text).map(|addresses| addresses.expect("a store"))
+    fn read(text: &str) -> Result<Configured, Error> {
+        read_any(text).map(|configured| configured.expect("a store"))
     }
 
-    fn read_any(text: &str) -> Result<Option<Addresses>, Failure> {
-        parse(text, Path::new("/etc/leasehold/leasehold.toml"))
+    fn read_any(text: &str) -> Result<Option<Configured>, Error> {
+        parse_file(text, Path::new("/etc/leasehold/leasehold.toml"))
     }
 
-    fn refusal(outcome: Result<Addresses, Failure>) -> String {
-        let failure = outcome.unwrap_err();
-        assert_eq!(failure.code, ExitCode::USAGE);
-        failure.to_string()
+    fn refusal(outcome: Result<Configured, Error>) -> String {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        error.to_string()
     }
 
     #[test]
     fn a_file_names_one_store_or_many() {
-        assert_eq!(read("store = 'redis://a'").unwrap().urls, ["redis://a"]);
+        assert_eq!(
+            read("store = 'redis://a'").unwrap().addresses,
+            ["redis://a"]
+        );
         let text = "store = ['redis://a', 'redis://b']";
-        assert_eq!(read(text).unwrap().urls.len(), 2);
+        assert_eq!(read(text).unwrap().addresses.len(), 2);
     }
 
     #[test]
     fn file_without_a_store_must_require_one() {
-        assert_eq!(read_any("require_store = true").unwrap(), None);
+        assert!(read_any("require_store = true").unwrap().is_none());
         let both = "require_store = true\nstore = 'redis://a'";
-        assert_eq!(read(both).unwrap().urls, ["redis://a"]);
+        assert_eq!(read(both).unwrap().addresses, ["redis://a"]);
         for text in ["", "require_store = false"] {
             assert!(refusal(read(text)).contains("missing field `store`"));
         }
@@ -149,16 +152,11 @@ mod tests {
     }
 
     #[test]
-    fn file_has_defaults_for_its_locks() {
-        let text = "store = 'redis://a'\nttl = '1m30s'\nwait = '5'";
-        let defaults = read(text).unwrap().defaults;
-        assert_eq!(defaults.ttl, Some(Duration::from_secs(90)));
-        assert_eq!(defaults.wait, Some(Duration::from_secs(5)));
-        let text = refusal(read("store = 'redis://a'\nttl = '30'"));
-        assert!(
-            text.contains("line 2: `ttl`: a duration needs a unit"),
-            "{text}"
-        );
+    fn settings_of_locks_have_their_line() {
+        let settings = read("store = 'redis://a'\nttl = '1m'").unwrap().settings;
+        let ttl = settings.ttl.unwrap();
+        assert_eq!((&*ttl.text, settings.wait.is_some()), ("1m", false));
+        assert_eq!(ttl.place, "/etc/leasehold/leasehold.toml: line 2");
     }
 
     #[test]
@@ -167,7 +165,7 @@ mod tests {
         let page = std::fs::read_to_string(page).unwrap();
         let example = page.split("```toml\n").nth(1).unwrap();
         let example = example.split("```").next().unwrap();
-        assert_eq!(read(example).unwrap().urls.len(), 3);
+        assert_eq!(read(example).unwrap().addresses.len(), 3);
     }
 
     #[test]
