@@ -17,6 +17,8 @@ pub use address::{
     without_secrets,
 };
 pub use parameters::{FileParameters, Login, check_files};
-pub use password::Password;
+pub use password::{Password, PasswordSource};
 pub use race::{ATTEMPT_DELAY, connect, race};
-pub use tls::{TlsClient, TlsFiles, TlsStream, handshake, refusal};
+pub use tls::{TlsClient, TlsFiles, TlsSource, TlsStream, handshake, refusal};
+/// The version of rustls whose configurations the stores take.
+pub use tokio_rustls::rustls;

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use leasehold::Error;
 
-use crate::{Password, TlsFiles, percent_decoded};
+use crate::{Password, TlsFiles, TlsSource, percent_decoded};
 
 /// The parameters in the URL of a store that name files: `ca`, `cert`, `key`, and `password_file`.
 ///
@@ -40,9 +40,9 @@ pub struct Login {
 /// # Errors
 ///
 /// The first file that cannot.
-pub fn check_files(tls: Option<&TlsFiles>, login: Option<&Login>) -> Result<(), Error> {
-    if let Some(files) = tls {
-        files.check()?;
+pub fn check_files(tls: Option<&TlsSource>, login: Option<&Login>) -> Result<(), Error> {
+    if let Some(source) = tls {
+        source.check()?;
     }
     match login {
         Some(login) => login.password.check(),

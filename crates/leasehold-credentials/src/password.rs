@@ -1,21 +1,57 @@
+use std::error::Error as StdError;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use leasehold::store::background;
+use leasehold::store::{BoxFuture, background};
 use leasehold::{Error, ErrorKind};
 
 use crate::file;
 
 /// The password of a client. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Password {
     /// The password itself.
     Text(String),
     /// A file with the password, which is read for each login.
     File(PathBuf),
+    /// A function that returns the password, made by [`from_fn`](Self::from_fn).
+    Source(PasswordSource),
 }
 
+/// A function that returns the password for each login.
+#[derive(Clone)]
+pub struct PasswordSource(Arc<Source>);
+
+type Source = dyn Fn() -> BoxFuture<'static, Result<String, BoxError>> + Send + Sync;
+type BoxError = Box<dyn StdError + Send + Sync>;
+
 impl Password {
+    /// Returns a password that `source` is asked for at each login, such as a token that expires. If it fails, the login
+    /// fails, and the client tries again.
+    ///
+    /// The client polls the future on its own thread, or on a tokio runtime of the caller, and a login has only a few
+    /// seconds. So keep a token until shortly before it expires, and do not block. The text of an error may appear in logs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leasehold_credentials::Password;
+    ///
+    /// let password = Password::from_fn(|| async {
+    ///     let token = std::env::var("TOKEN")?; // a request to the service that signs tokens
+    ///     Ok(token)
+    /// });
+    /// assert_eq!(format!("{password:?}"), "Source(…)");
+    /// ```
+    pub fn from_fn<F>(source: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<String, BoxError>> + Send + 'static,
+    {
+        Self::Source(PasswordSource(Arc::new(move || Box::pin(source()))))
+    }
+
     /// Checks that the password can be read now.
     ///
     /// # Errors
@@ -23,7 +59,8 @@ impl Password {
     /// [`ErrorKind::InvalidInput`], naming the file and the rule that it breaks.
     pub fn check(&self) -> Result<(), Error> {
         match self {
-            Self::Text(_) => Ok(()),
+            // A function is called for logins alone.
+            Self::Text(_) | Self::Source(_) => Ok(()),
             Self::File(file) => password_in(file).map(drop),
         }
     }
@@ -32,7 +69,7 @@ impl Password {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unreachable`] if the file has no password now: a later login may find one.
+    /// [`ErrorKind::Unreachable`] if the file or the function has no password now: a later login may find one.
     ///
     /// # Cancel safety
     ///
@@ -45,6 +82,10 @@ impl Password {
                 let read = background::blocking(move || password_in(&file)).await?;
                 read.map_err(|error| Error::new(ErrorKind::Unreachable, error.reason().to_owned()))
             }
+            Self::Source(PasswordSource(source)) => source().await.map_err(|error| {
+                let text = format!("no password from the function of this program: {error}");
+                Error::new(ErrorKind::Unreachable, text)
+            }),
         }
     }
 }
@@ -54,7 +95,23 @@ impl fmt::Debug for Password {
         match self {
             Self::Text(_) => f.write_str("Text(…)"),
             Self::File(file) => f.debug_tuple("File").field(file).finish(),
+            Self::Source(_) => f.write_str("Source(…)"),
         }
+    }
+}
+
+/// The same function is the same password.
+impl PartialEq for PasswordSource {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for PasswordSource {}
+
+impl fmt::Debug for PasswordSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordSource(…)")
     }
 }
 
@@ -83,6 +140,7 @@ fn only_line(bytes: Vec<u8>) -> Result<String, &'static str> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
@@ -134,6 +192,26 @@ mod tests {
     fn endless_file_is_an_error() {
         let error = Password::File("/dev/zero".into()).check().unwrap_err();
         assert!(error.to_string().contains("more than"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn function_is_called_at_each_login() {
+        let calls = AtomicUsize::new(0);
+        let password = Password::from_fn(move || {
+            let call = calls.fetch_add(1, Ordering::SeqCst);
+            async move {
+                match call {
+                    0 => Err("the service is down".into()),
+                    call => Ok(format!("token {call}")),
+                }
+            }
+        });
+        password.check().unwrap();
+        let error = password.read().await.unwrap_err();
+        assert!(error.is_retryable(), "{error}");
+        assert!(error.to_string().contains("service is down"), "{error}");
+        assert_eq!(password.read().await.unwrap(), "token 1");
+        assert_eq!(password.read().await.unwrap(), "token 2");
     }
 
     #[test]

@@ -52,4 +52,5 @@ mod settings;
 mod store;
 mod url;
 
+pub use leasehold_credentials::{Password, rustls};
 pub use store::{EtcdFacts, EtcdStore, ServerFacts, ServerStatus};

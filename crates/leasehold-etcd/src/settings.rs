@@ -3,7 +3,7 @@
 use std::fmt;
 
 use leasehold::{Error, Key};
-use leasehold_credentials::{HostPort, Login, TlsFiles};
+use leasehold_credentials::{HostPort, Login, TlsSource};
 
 use crate::proto::RangeRequest;
 
@@ -12,7 +12,7 @@ use crate::proto::RangeRequest;
 pub(crate) struct Settings {
     pub(crate) servers: Vec<HostPort>,
     pub(crate) login: Option<Login>,
-    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) tls: Option<TlsSource>,
     /// In front of every key.
     pub(crate) prefix: String,
 }

@@ -63,7 +63,7 @@ impl Settings {
         Ok(Self {
             servers,
             login,
-            tls,
+            tls: tls.map(Into::into),
             prefix: query.prefix.unwrap_or_default(),
         })
     }

@@ -37,5 +37,6 @@ mod store;
 mod url;
 
 pub use examine::Examination;
+pub use leasehold_credentials::{Password, rustls};
 pub use schema::Initialized;
 pub use store::PostgresStore;

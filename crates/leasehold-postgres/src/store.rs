@@ -5,13 +5,16 @@ use leasehold::store::{
     Exclusion, Expiry, Guarantees, LeaseTerms, Order, Session, SessionContext, Store, background,
 };
 use leasehold::{Error, ErrorKind, Fence, Key};
+use leasehold_credentials::{Password, TlsFiles, TlsSource, rustls};
 use tokio_postgres::GenericClient;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::types::Type;
 
 use crate::connection::bounded::Heard;
 use crate::connection::connect::Place;
 use crate::connection::failure;
 use crate::examine::Examination;
+use crate::password_file::PasswordFile;
 use crate::schema::{self, Initialized, sql_in};
 use crate::session::PostgresSession;
 use crate::session::requests::column;
@@ -64,6 +67,71 @@ impl PostgresStore {
 
     /// The version of the tables and functions that this crate uses.
     pub const SCHEMA_VERSION: i32 = schema::VERSION;
+
+    /// Returns the store of the servers in `config`, with their login. Sends nothing.
+    ///
+    /// The connections are encrypted if its `ssl_mode` is [`Require`](tokio_postgres::config::SslMode::Require), and then the
+    /// certificate of the server is checked too; [`tls_config`](Self::tls_config) sets other authorities than those of the
+    /// machine. With several hosts, the client uses the first that accepts writes. The store adds settings of its own to the
+    /// options of each session.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] if `config` has no host, or asks for a server that refuses writes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leasehold_postgres::PostgresStore;
+    ///
+    /// let mut config = tokio_postgres::Config::new();
+    /// config.host("db.example").user("locks").password("secret").dbname("app");
+    /// let store = PostgresStore::from_config(config)?;
+    /// assert_eq!(store.to_string(), "postgres://db.example:5432/app");
+    /// # Ok::<(), leasehold::Error>(())
+    /// ```
+    pub fn from_config(config: tokio_postgres::Config) -> Result<Self, Error> {
+        let is_encrypted = config.get_ssl_mode() == SslMode::Require;
+        let tls = is_encrypted.then(|| TlsFiles::default().into());
+        let settings = Settings::of_config(config, tls).map_err(|rule| {
+            Error::new(
+                ErrorKind::InvalidInput,
+                format!("PostgreSQL configuration: {rule}"),
+            )
+        })?;
+        Ok(Self(Arc::new(Place::new(settings))))
+    }
+
+    /// The same store, which logs in as `user` with this password, in place of the login of the URL.
+    /// [`Password::from_fn`] calls a function at each login, for example for the token of a cloud provider.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leasehold_postgres::{Password, PostgresStore};
+    ///
+    /// let store = PostgresStore::new("postgres://db.example/app?sslmode=require")?;
+    /// let store = store.login("locks", Password::from_fn(|| async { Ok("a token".to_owned()) }));
+    /// # Ok::<(), leasehold::Error>(())
+    /// ```
+    #[must_use]
+    pub fn login(self, user: impl AsRef<str>, password: Password) -> Self {
+        let mut settings = self.0.settings.clone();
+        settings.config.user(user.as_ref());
+        settings.password = Some(PasswordFile::Password(password));
+        Self(Arc::new(Place::new(settings)))
+    }
+
+    /// The same store, which encrypts with this configuration in place of the files that the URL names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] without `sslmode=require`.
+    pub fn tls_config(self, config: Arc<rustls::ClientConfig>) -> Result<Self, Error> {
+        let mut settings = self.0.settings.clone();
+        TlsSource::replace(&mut settings.tls, config, "sslmode=require")?;
+        Ok(Self(Arc::new(Place::new(settings))))
+    }
 
     /// The same store, which logs in with this password unless the URL has one.
     #[must_use]

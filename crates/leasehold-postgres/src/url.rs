@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{FileParameters, TlsFiles, percent_decoded, without_secrets};
+use leasehold_credentials::{FileParameters, TlsSource, percent_decoded, without_secrets};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     /// The file with the password, if there is one.
     pub(crate) password: Option<PasswordFile>,
     /// The files for TLS; `None` without TLS.
-    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) tls: Option<TlsSource>,
 }
 
 /// The required form. Every refusal shows it.
@@ -100,12 +100,6 @@ impl Settings {
         let tls = files.tls(is_encrypted, "sslmode=require")?;
         let libpq = format!("{body}?{}", others.join("&"));
         let config: Config = libpq.parse().map_err(|error| rule_of(&error))?;
-        let servers = servers(&config)?;
-        if config.get_target_session_attrs() == TargetSessionAttrs::ReadOnly {
-            return Err(
-                "target_session_attrs read-only: locks need a server that accepts writes".into(),
-            );
-        }
         let password = match files.password_file(config.get_password().is_some())? {
             Some(password) => Some(PasswordFile::Password(password)),
             // As in libpq, the password of the URL comes first.
@@ -113,10 +107,25 @@ impl Settings {
             None => passfile.map(PasswordFile::Passfile),
         };
         Ok(Self {
-            config: completed(config, is_encrypted),
-            servers,
             schema,
             password,
+            ..Self::of_config(config, tls.map(Into::into))?
+        })
+    }
+
+    /// Takes what a configuration of the driver says. Without `tls`, it does not encrypt.
+    pub(crate) fn of_config(config: Config, tls: Option<TlsSource>) -> Result<Self, String> {
+        let servers = servers(&config)?;
+        if config.get_target_session_attrs() == TargetSessionAttrs::ReadOnly {
+            return Err(
+                "target_session_attrs read-only: locks need a server that accepts writes".into(),
+            );
+        }
+        Ok(Self {
+            config: completed(config, tls.is_some()),
+            servers,
+            schema: SCHEMA.to_owned(),
+            password: None,
             tls,
         })
     }
@@ -241,6 +250,8 @@ fn rule_of(error: &tokio_postgres::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_credentials::TlsFiles;
+
     use super::*;
 
     fn parsed(url: &str) -> Settings {
@@ -278,7 +289,11 @@ mod tests {
             "postgres://u:p%40%3A@h/app?sslmode=require&ca=/a%20b.pem&options=-c%20work_mem%3D1MB",
         );
         assert_eq!(settings.config.get_password(), Some(&b"p@:"[..]));
-        assert_eq!(settings.tls.as_ref().unwrap().ca, Some("/a b.pem".into()));
+        let files = TlsFiles {
+            ca: Some("/a b.pem".into()),
+            identity: None,
+        };
+        assert_eq!(settings.tls, Some(files.into()));
         assert!(settings.tls.is_some() && !settings.is_local());
         let options = settings.config.get_options().unwrap();
         assert!(
@@ -288,8 +303,11 @@ mod tests {
         assert_eq!(parsed("postgres://h/app").tls, None);
         let settings =
             parsed("postgres://h/app?sslmode=verify-full&sslcert=/c&sslkey=/k&password_file=/p");
-        let tls = settings.tls.unwrap();
-        assert_eq!(tls.identity, Some(("/c".into(), "/k".into())));
+        let files = TlsFiles {
+            ca: None,
+            identity: Some(("/c".into(), "/k".into())),
+        };
+        assert_eq!(settings.tls, Some(files.into()));
         assert!(matches!(settings.password, Some(PasswordFile::Password(_))));
     }
 

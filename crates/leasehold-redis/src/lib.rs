@@ -142,5 +142,6 @@ pub use admin::{
     Examination, KeyCensus, MissingRight, Need, Persistence, RedisMember, ServerFacts, Transport,
 };
 pub use fenced::{FENCED_SCRIPT, FencedKey, FencedRedis, fence_record};
+pub use leasehold_credentials::{Password, rustls};
 pub use leasehold_quorum::TrustRules;
 pub use store::RedisStore;

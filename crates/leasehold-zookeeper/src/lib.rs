@@ -37,4 +37,5 @@ mod store;
 mod url;
 
 pub use examine::{Examination, ServerFacts, SessionFacts};
+pub use leasehold_credentials::{Password, rustls};
 pub use store::ZooKeeperStore;

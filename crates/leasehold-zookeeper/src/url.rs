@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::{
-    FileParameters, HostPort, Login, TlsFiles, parameters, percent_decoded, split_login,
+    FileParameters, HostPort, Login, TlsSource, parameters, percent_decoded, split_login,
     without_secrets,
 };
 
@@ -20,7 +20,7 @@ pub(crate) struct EnsembleUrl {
     /// The session timeout to ask for; that of the first request if there is none.
     pub(crate) timeout: Option<Duration>,
     /// How to encrypt; `None` for plain TCP.
-    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) tls: Option<TlsSource>,
 }
 
 /// The required form. Every refusal shows it.
@@ -74,7 +74,7 @@ impl EnsembleUrl {
             root: read_root(path)?,
             login,
             timeout,
-            tls: files.tls(is_encrypted, "zks://")?,
+            tls: files.tls(is_encrypted, "zks://")?.map(Into::into),
         })
     }
 
@@ -164,7 +164,7 @@ fn read_timeout(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_credentials::Password;
+    use leasehold_credentials::{Password, TlsFiles};
 
     use super::*;
 
@@ -196,7 +196,7 @@ mod tests {
             ca: Some("/x".into()),
             identity: Some(("/c".into(), "/k".into())),
         };
-        assert_eq!(url.tls, Some(files));
+        assert_eq!(url.tls, Some(files.into()));
         let url = parsed("zk://ann@a,b/x?password_file=/p%20w");
         assert_eq!(url.login, login("ann", Password::File("/p w".into())));
     }

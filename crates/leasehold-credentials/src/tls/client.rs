@@ -5,7 +5,7 @@ use leasehold::Error;
 use leasehold::store::{background, locked};
 use tokio_rustls::rustls::ClientConfig;
 
-use super::TlsFiles;
+use super::TlsSource;
 use super::material::Loaded;
 
 /// The side of the client in TLS connections.
@@ -14,7 +14,7 @@ use super::material::Loaded;
 /// authority takes effect with the next connection. If the new files cannot be used, for example because only one of
 /// certificate and key was replaced yet, it continues with the earlier ones and logs the reason once.
 pub struct TlsClient {
-    files: TlsFiles,
+    source: TlsSource,
     /// The protocols to negotiate (ALPN).
     protocols: &'static [&'static [u8]],
     state: Mutex<State>,
@@ -28,10 +28,16 @@ struct State {
 }
 
 impl TlsClient {
-    /// Returns a client with these files, which negotiates one of `protocols`. Reads nothing yet.
-    pub fn new(files: TlsFiles, protocols: &'static [&'static [u8]]) -> Self {
+    /// Returns a client with these files or this configuration, which negotiates one of `protocols`. Reads nothing yet.
+    pub fn new(source: impl Into<TlsSource>, protocols: &'static [&'static [u8]]) -> Self {
+        let mut source = source.into();
+        if let TlsSource::Config(config) = &mut source
+            && !protocols.is_empty()
+        {
+            Arc::make_mut(config).alpn_protocols = names(protocols);
+        }
         Self {
-            files,
+            source,
             protocols,
             state: Mutex::default(),
         }
@@ -47,8 +53,12 @@ impl TlsClient {
     ///
     /// May be dropped at any time.
     pub async fn config(&self) -> Result<Arc<ClientConfig>, Error> {
+        let files = match &self.source {
+            TlsSource::Files(files) => files.clone(),
+            TlsSource::Config(config) => return Ok(Arc::clone(config)),
+        };
         let last = locked(&self.state).loaded.clone();
-        let (files, protocols, before) = (self.files.clone(), self.protocols, last.clone());
+        let (protocols, before) = (names(self.protocols), last.clone());
         let loaded = background::blocking(move || files.load(before, protocols)).await?;
         match (loaded, last) {
             (Ok(loaded), _) => {
@@ -76,10 +86,15 @@ impl TlsClient {
     }
 }
 
+/// Returns the protocols as rustls takes them.
+fn names(protocols: &[&[u8]]) -> Vec<Vec<u8>> {
+    protocols.iter().map(|name| name.to_vec()).collect()
+}
+
 impl fmt::Debug for TlsClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TlsClient")
-            .field("files", &self.files)
+            .field("source", &self.source)
             .finish_non_exhaustive()
     }
 }

@@ -38,7 +38,7 @@ impl TlsFiles {
     pub(super) fn load(
         &self,
         last: Option<Arc<Loaded>>,
-        protocols: &[&[u8]],
+        protocols: Vec<Vec<u8>>,
     ) -> Result<Arc<Loaded>, Error> {
         let contents = self.read()?;
         if let Some(last) = &last
@@ -52,7 +52,7 @@ impl TlsFiles {
             (Some(_), _) => self.authorities(&contents)?,
         };
         let mut config = self.config(&contents, roots.clone())?;
-        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        config.alpn_protocols = protocols;
         Ok(Arc::new(Loaded {
             contents,
             roots,

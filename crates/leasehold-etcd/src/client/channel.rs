@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{HostPort, TlsClient, TlsFiles, TlsStream, connect, handshake};
+use leasehold_credentials::{HostPort, TlsClient, TlsSource, TlsStream, connect, handshake};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
@@ -15,9 +15,9 @@ use super::failure::shown;
 /// The name of HTTP/2 in a TLS handshake.
 const HTTP2: &[u8] = b"h2";
 
-/// Returns the encryption of connections with these files.
-pub(super) fn encryption(files: TlsFiles) -> Arc<TlsClient> {
-    Arc::new(TlsClient::new(files, &[HTTP2]))
+/// Returns the encryption of connections with these files or this configuration.
+pub(super) fn encryption(source: TlsSource) -> Arc<TlsClient> {
+    Arc::new(TlsClient::new(source, &[HTTP2]))
 }
 
 /// Connects to a server. The channel connects again by itself, with the files as they are then.

@@ -23,6 +23,7 @@ use leasehold::store::{
     Exclusion, Expiry, Guarantees, LeaseTerms, Order, Session, SessionContext, Store,
 };
 use leasehold::{Error, Fence, Key};
+use leasehold_credentials::{Login, Password, TlsSource, rustls};
 use tokio::runtime::Handle;
 
 use crate::locking::Entry;
@@ -68,6 +69,33 @@ impl EtcdStore {
         settings.check_files()?;
         let settings = Arc::new(settings);
         Ok(Self { settings })
+    }
+
+    /// The same store, which logs in as `user` with this password, in place of the login of the URL.
+    /// [`Password::from_fn`] calls a function at each login.
+    #[must_use]
+    pub fn login(self, user: impl Into<String>, password: Password) -> Self {
+        let mut settings = Settings::clone(&self.settings);
+        settings.login = Some(Login {
+            user: user.into(),
+            password,
+        });
+        Self {
+            settings: Arc::new(settings),
+        }
+    }
+
+    /// The same store, which encrypts with this configuration in place of the files that the URL names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](leasehold::ErrorKind::InvalidInput) without `etcds://`.
+    pub fn tls_config(self, config: Arc<rustls::ClientConfig>) -> Result<Self, Error> {
+        let mut settings = Settings::clone(&self.settings);
+        TlsSource::replace(&mut settings.tls, config, "etcds://")?;
+        Ok(Self {
+            settings: Arc::new(settings),
+        })
     }
 
     /// Returns the key of the guard that holds the lock with this fence; `None` if none does.

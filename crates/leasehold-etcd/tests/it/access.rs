@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use leasehold::{Client, Error, ErrorKind};
+use leasehold_etcd::{EtcdStore, Password};
 use leasehold_testkit::servers::EtcdServer;
 
 use crate::{client, lock, url};
@@ -65,6 +66,20 @@ async fn wrong_logins_are_refused_at_once() {
     let error = lock(&ann, "other/job").acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains("permission denied"), "{error}");
+}
+
+#[tokio::test]
+async fn function_returns_the_password_of_the_login() {
+    let server = EtcdServer::start();
+    server.demand_login("ann", "secret", "locks/");
+    let at = |password: &'static str| {
+        let store = EtcdStore::new(&url(&server)).unwrap();
+        let password = Password::from_fn(move || async move { Ok(password.to_owned()) });
+        Client::new(store.login("ann", password))
+    };
+    works(&at("secret")).await;
+    let error = refusal(&at("secret2")).await;
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
 }
 
 #[tokio::test]

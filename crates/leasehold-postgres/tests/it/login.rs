@@ -1,7 +1,12 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, Error, ErrorKind};
-use leasehold_postgres::PostgresStore;
+use leasehold_postgres::{Password, PostgresStore};
 use leasehold_testkit::servers::{LIMIT, PostgresServer, TestCa};
+
+use tokio_postgres::Config;
 
 use crate::support::{is_free, server, store, taken};
 
@@ -80,6 +85,49 @@ async fn new_password_takes_effect_while_a_lock_is_held() {
     }
     assert!(guard.is_valid());
     guard.release().await.expect("a release");
+}
+
+#[tokio::test]
+async fn function_returns_the_password_of_each_login() {
+    let server = server().await;
+    server.sql("create role app login superuser password 'token1';");
+    let (logins, current) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(1)));
+    let (counted, valid) = (Arc::clone(&logins), Arc::clone(&current));
+    let token = Password::from_fn(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let token = format!("token{}", valid.load(Ordering::SeqCst));
+        async move { Ok(token) }
+    });
+    let mut config = Config::new();
+    config
+        .host("127.0.0.1")
+        .port(server.port())
+        .dbname("postgres");
+    let store = PostgresStore::from_config(config).expect("a host");
+    let store = store.login("app", token);
+    assert!(!format!("{store:?} {store}").contains("token"), "{store:?}");
+    let client = Client::new(store);
+    let guard = taken(&client, "job").await;
+    let first = logins.load(Ordering::SeqCst);
+
+    server.sql("alter role app password 'token2';");
+    current.store(2, Ordering::SeqCst);
+    server.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app';");
+    let end = SystemClock.now() + LIMIT;
+    while let Err(error) = is_free(&client, "other").await {
+        assert!(SystemClock.now() < end, "{error}");
+        assert!(!error.to_string().contains("token"), "{error}");
+        tokio::task::yield_now().await;
+    }
+    assert!(logins.load(Ordering::SeqCst) > first);
+    guard.release().await.expect("a release");
+}
+
+#[test]
+fn configuration_needs_a_host() {
+    let error = PostgresStore::from_config(Config::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("no host"), "{error}");
 }
 
 #[tokio::test]

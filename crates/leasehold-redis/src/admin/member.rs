@@ -75,8 +75,13 @@ impl RedisMember {
         for url in &urls {
             url.check_files()?;
         }
+        Ok(Self::at(urls, env))
+    }
+
+    /// Returns the members at these addresses, which share one thread. Reads no files.
+    pub(crate) fn at(urls: Vec<RedisUrl>, env: &Env) -> Vec<Self> {
         let servers = Servers::start(urls, env.clone()).into_iter();
-        Ok(servers.map(|server| Self { server }).collect())
+        servers.map(|server| Self { server }).collect()
     }
 
     /// Returns the id of the member.

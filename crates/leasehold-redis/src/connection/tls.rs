@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{TlsClient, TlsFiles, TlsStream, handshake};
+use leasehold_credentials::{TlsClient, TlsSource, TlsStream, handshake};
 use tokio::net::TcpStream;
 
 use crate::url::Address;
@@ -20,9 +20,9 @@ pub(crate) struct Tls {
 pub(crate) const SLOW_HANDSHAKE: Duration = Duration::from_secs(1);
 
 impl Tls {
-    pub(crate) fn new(files: TlsFiles) -> Self {
+    pub(crate) fn new(source: TlsSource) -> Self {
         Self {
-            client: TlsClient::new(files, &[]),
+            client: TlsClient::new(source, &[]),
             is_open: AtomicBool::new(false),
         }
     }

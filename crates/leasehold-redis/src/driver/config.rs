@@ -2,7 +2,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::Error;
 use leasehold::clock::Clock;
 use leasehold::env::Env;
 use leasehold::store::{ClientId, ClientInfo, MemberId, MemberSet, SessionContext};
@@ -13,14 +12,14 @@ use super::connection_task::ConnectionTask;
 use crate::codec::Codec;
 use crate::connection::connector::Connector;
 use crate::connection::state::Connection;
-use crate::url::{RedisUrl, parse_all, user_of};
+use crate::url::{RedisUrl, user_of};
 
 /// What a [`Driver`](super::Driver) connects to.
 pub struct DriverConfig {
     /// The metric of the members' states.
     pub gauges: Option<MemberGauges>,
-    /// The URLs of the members, as for [`RedisMember::new`](crate::RedisMember::new).
-    pub urls: Vec<String>,
+    /// The members.
+    pub urls: Vec<RedisUrl>,
     /// The longest TTL of any lease.
     pub max_ttl: Duration,
     /// The greatest difference between the clocks of members.
@@ -42,10 +41,10 @@ pub(super) struct Parts {
 }
 
 impl DriverConfig {
-    /// Checks the URLs, and sorts the members by their ids, as the engine numbers them.
-    pub(super) fn into_parts(self, context: &SessionContext) -> Result<Parts, Error> {
+    /// Sorts the members by their ids, as the engine numbers them.
+    pub(super) fn into_parts(self, context: &SessionContext) -> Parts {
         let env = context.env();
-        let mut urls = parse_all(&self.urls)?;
+        let mut urls = self.urls;
         urls.sort_by(|one, other| one.id.cmp(&other.id));
         let ids = urls.iter().map(|url| url.id.clone());
         let engine = Config {
@@ -60,7 +59,7 @@ impl DriverConfig {
         }
         parts.engine = Some(engine);
         parts.gauges = self.gauges;
-        Ok(parts)
+        parts
     }
 }
 

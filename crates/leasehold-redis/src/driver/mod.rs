@@ -55,6 +55,7 @@ use state::State;
 use crate::codec::Codec;
 use crate::connection::state::Connection;
 use crate::url::RedisUrl;
+pub use crate::url::parse_all;
 
 /// All connections of one client, and the engine that they serve.
 ///
@@ -66,14 +67,10 @@ pub struct Driver {
 
 impl Driver {
     /// Connects to all members. The work runs on the thread of the client.
-    ///
-    /// # Errors
-    ///
-    /// If a URL or the set of them breaks a rule.
-    pub fn open(config: DriverConfig, context: &SessionContext) -> Result<Self, Error> {
-        let (driver, tasks) = Self::new(config.into_parts(context)?);
+    pub fn open(config: DriverConfig, context: &SessionContext) -> Self {
+        let (driver, tasks) = Self::new(config.into_parts(context));
         context.spawn(thread::run(Arc::clone(&driver.shared), tasks));
-        Ok(driver)
+        driver
     }
 
     /// Starts a thread and a driver without an engine. It connects to a member when a caller asks it something, and

@@ -56,13 +56,13 @@ impl RedisSession {
         let store = &self.store;
         let config = DriverConfig {
             gauges: gauges.take(),
-            urls: store.urls.clone(),
+            urls: store.urls().collect(),
             max_ttl: store.set.max_ttl,
             clock_tolerance: store.set.clock_tolerance,
             enforced: store.enforced,
             read_only: store.read_only,
         };
-        let driver = Arc::new(Driver::open(config, &self.context)?);
+        let driver = Arc::new(Driver::open(config, &self.context));
         let servers = Servers::on(&driver, store.servers());
         let opened = Opened { driver, servers };
         Ok(&self.opened.get_or_init(|| opened).driver)

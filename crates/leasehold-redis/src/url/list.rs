@@ -6,7 +6,11 @@ use super::RedisUrl;
 pub(crate) const MEMBERS_MAX: usize = 31;
 
 /// Reads the URLs of the members of one store.
-pub(crate) fn parse_all(urls: &[String]) -> Result<Vec<RedisUrl>, Error> {
+///
+/// # Errors
+///
+/// If a URL or the list of them breaks a rule.
+pub fn parse_all(urls: &[String]) -> Result<Vec<RedisUrl>, Error> {
     let urls = urls.iter().map(|url| RedisUrl::parse(url));
     let urls = urls.collect::<Result<Vec<_>, _>>()?;
     check(&urls)?;

@@ -6,23 +6,24 @@ use std::fmt;
 
 use leasehold::store::MemberId;
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{Login, TlsFiles, split_login, without_secrets};
+use leasehold_credentials::{Login, TlsSource, split_login, without_secrets};
 
 pub(crate) use address::Address;
 use address::{tcp_address, unix_address};
-pub(crate) use list::{MEMBERS_MAX, parse_all};
+pub(crate) use list::MEMBERS_MAX;
+pub use list::parse_all;
 use query::Query;
 
 /// The address of a server and the credentials for it, as given in a URL.
 #[derive(Clone, Debug)]
-pub(crate) struct RedisUrl {
+pub struct RedisUrl {
     pub(crate) address: Address,
     pub(crate) login: Option<Login>,
     pub(crate) database: u32,
     pub(crate) id: MemberId,
     pub(crate) prefix: String,
     /// The files for TLS; `None` without TLS.
-    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) tls: Option<TlsSource>,
     /// Whether the server may evict locks.
     pub(crate) accepts_eviction: bool,
 }
@@ -95,7 +96,10 @@ impl RedisUrl {
             login,
             database,
             prefix: query.prefix.unwrap_or_default(),
-            tls: query.files.tls(tls == Some(true), "rediss://")?,
+            tls: query
+                .files
+                .tls(tls == Some(true), "rediss://")?
+                .map(Into::into),
             accepts_eviction: query.accepts_eviction,
         })
     }
@@ -136,7 +140,7 @@ pub(crate) fn user_of(login: Option<&Login>) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_credentials::Password;
+    use leasehold_credentials::{Password, TlsFiles};
 
     use super::*;
 
@@ -172,7 +176,7 @@ mod tests {
             ca: Some("/etc/ca.pem".into()),
             identity: Some(("/c".into(), "/k".into())),
         };
-        assert_eq!(tls, Some(files));
+        assert_eq!(tls, Some(files.into()));
         assert_eq!(parsed("redis://h").tls, None);
     }
 

@@ -9,7 +9,7 @@ use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::background::{self, ThreadRuntime};
 use leasehold::store::{BoxFuture, ClientInfo, LockRequest, Owner, SessionContext};
 use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
-use leasehold_redis::driver::{Call, Driver, DriverConfig};
+use leasehold_redis::driver::{Call, Driver, DriverConfig, parse_all};
 use leasehold_testkit::servers::{RedisSet, Reply};
 use tokio::sync::oneshot;
 
@@ -44,7 +44,7 @@ impl Client {
         let info = Arc::new(env.this_process(None));
         let config = DriverConfig {
             gauges: None,
-            urls,
+            urls: parse_all(&urls).expect("URLs"),
             max_ttl: TTL,
             clock_tolerance: Duration::from_secs(1),
             enforced: false,
@@ -52,7 +52,7 @@ impl Client {
         };
         let runtime = ThreadRuntime::new().expect("a runtime");
         let context = SessionContext::new(env, Arc::clone(&info), runtime.handle().clone());
-        let driver = Driver::open(config, &context).expect("a driver");
+        let driver = Driver::open(config, &context);
         let (stop, stopped) = oneshot::channel();
         background::thread("client", move || drop(runtime.block_on(stopped))).expect("a thread");
         Self {

@@ -21,6 +21,7 @@ use leasehold::store::{
     Exclusion, Expiry, Guarantees, LeaseTerms, Order, Session, SessionContext, Store,
 };
 use leasehold::{Error, Fence, Key};
+use leasehold_credentials::{Login, Password, TlsSource, rustls};
 use tokio::runtime::Handle;
 
 use crate::client::Servers;
@@ -71,6 +72,33 @@ impl ZooKeeperStore {
         let url = EnsembleUrl::parse(url.as_ref())?;
         let servers = Arc::new(Servers::new(url)?);
         Ok(Self { servers })
+    }
+
+    /// The same store, which logs in as `user` with this password, in place of the login of the URL.
+    /// [`Password::from_fn`] calls a function at each login.
+    #[must_use]
+    pub fn login(self, user: impl Into<String>, password: Password) -> Self {
+        let mut url = self.servers.url.clone();
+        url.login = Some(Login {
+            user: user.into(),
+            password,
+        });
+        Self {
+            servers: Arc::new(Servers::unchecked(url)),
+        }
+    }
+
+    /// The same store, which encrypts with this configuration in place of the files that the URL names.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](leasehold::ErrorKind::InvalidInput) without `zks://`.
+    pub fn tls_config(self, config: Arc<rustls::ClientConfig>) -> Result<Self, Error> {
+        let mut url = self.servers.url.clone();
+        TlsSource::replace(&mut url.tls, config, "zks://")?;
+        Ok(Self {
+            servers: Arc::new(Servers::unchecked(url)),
+        })
     }
 
     /// Returns the servers, as the URL names them, without credentials.

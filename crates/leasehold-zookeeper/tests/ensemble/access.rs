@@ -1,9 +1,9 @@
 //! TLS, logins and rights.
 
-use leasehold::ErrorKind;
 use leasehold::store::Pattern;
+use leasehold::{Client, ErrorKind};
 use leasehold_testkit::servers::Zookeeper;
-use leasehold_zookeeper::ZooKeeperStore;
+use leasehold_zookeeper::{Password, ZooKeeperStore};
 
 use crate::support::{client, hold_once, lock};
 
@@ -67,6 +67,10 @@ async fn zookeeper_password_comes_from_a_file() {
     assert!(lock(&given, "x").try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
     hold_once(&given, "x").await;
+    // The node belongs to ann with this password, so no other login could use it.
+    let anonymous = ZooKeeperStore::new(place.replace("ann@", "")).unwrap();
+    let password = Password::from_fn(|| async { Ok("secret-1".to_owned()) });
+    hold_once(&Client::new(anonymous.login("ann", password)), "x").await;
 }
 
 #[tokio::test]

@@ -3,11 +3,15 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, ErrorKind, Guard};
-use leasehold_redis::RedisStore;
+use leasehold_redis::rustls::pki_types::CertificateDer;
+use leasehold_redis::rustls::pki_types::pem::PemObject as _;
+use leasehold_redis::rustls::{ClientConfig, RootCertStore};
+use leasehold_redis::{Password, RedisStore, rustls};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, TestCa, until};
 
 use crate::support::{client_at, pass, refused};
@@ -87,6 +91,57 @@ async fn server_demands_a_certificate_it_trusts() {
     let error = refused(&client_at(without), "deploy").await;
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains("cert=FILE"), "{error}");
+}
+
+#[tokio::test]
+async fn function_returns_the_password_of_each_login() {
+    let server = RedisServer::builder()
+        .acl("ann", "on >token1 >token2 ~* &* +@all")
+        .start();
+    let logins = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&logins);
+    let token = Password::from_fn(move || {
+        let login = counted.fetch_add(1, Ordering::SeqCst) + 1;
+        async move { Ok(format!("token{}", login.min(2))) }
+    });
+    let store = RedisStore::new([format!("redis://127.0.0.1:{}", server.port())]).unwrap();
+    let store = store.login("ann", token);
+    assert!(!format!("{store:?} {store}").contains("token"), "{store:?}");
+    let client = Client::new(store);
+    let guard = hold(&client).await;
+    let first = logins.load(Ordering::SeqCst);
+    server.command(&["CLIENT", "KILL", "USER", "ann"]);
+    passes_again(&client).await;
+    assert!(logins.load(Ordering::SeqCst) > first);
+    guard.release().await.unwrap();
+
+    let wrong = Password::from_fn(|| async { Ok("wrong-secret".to_owned()) });
+    let store = RedisStore::new([format!("redis://127.0.0.1:{}", server.port())]).unwrap();
+    let error = refused(&Client::new(store.login("ann", wrong)), "deploy").await;
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(!format!("{error:?}").contains("wrong-secret"), "{error:?}");
+}
+
+#[tokio::test]
+async fn program_configures_tls() {
+    let server = RedisServer::builder().tls().start();
+    let mut roots = RootCertStore::empty();
+    let ca = CertificateDer::from_pem_file(server.ca().certificate()).unwrap();
+    roots.add(ca).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let config = Arc::new(config);
+    let store = RedisStore::new([server.tls_url()]).unwrap();
+    let store = store.tls_config(Arc::clone(&config)).unwrap();
+    pass(&Client::new(store), "deploy").await;
+
+    let plain = RedisStore::new([server.url()]).unwrap();
+    let error = plain.tls_config(config).unwrap_err();
+    assert!(error.to_string().contains("rediss:// alone"), "{error}");
 }
 
 #[tokio::test]
