@@ -50,6 +50,7 @@ pub struct Suite {
     pub(crate) start: Start,
     pub(crate) open_at: Option<OpenAt>,
     pub(crate) start_behind_proxies: Option<Start>,
+    pub(crate) without_network: Option<&'static str>,
     pub(crate) without: &'static [Optional],
 }
 
@@ -68,6 +69,7 @@ impl Suite {
             start,
             open_at: None,
             start_behind_proxies: None,
+            without_network: None,
             without: &[],
         }
     }
@@ -81,10 +83,20 @@ impl Suite {
     }
 
     /// The same suite, with tests that break the network. `start` sets up a store whose servers are behind
-    /// [proxies](Harness::network). Each of these tests starts its own. Only stores without a server do without.
+    /// [proxies](Harness::network). Each of these tests starts its own. A store with a server needs them,
+    /// or a reason for [none](Self::without_network).
     #[must_use]
     pub const fn behind_proxies(mut self, start: Start) -> Self {
         self.start_behind_proxies = Some(start);
+        self
+    }
+
+    /// The same suite of a store whose network no [proxy](Harness::network) can break, for example because it is a database in
+    /// files, or behind HTTPS. The output lists the tests that break the network as ignored, with this reason. Then the suite
+    /// does not check what the store promises while its network fails.
+    #[must_use]
+    pub const fn without_network(mut self, reason: &'static str) -> Self {
+        self.without_network = Some(reason);
         self
     }
 

@@ -24,12 +24,13 @@ mod virtual_time;
 #[cfg(feature = "internal")]
 #[doc(hidden)]
 pub use {
-    faults::{CrashInjector, Fault, FaultyStore, StoreCall},
+    faults::CrashInjector,
     fuzz_seeds::feed_seeds,
     processes::{SecondProcess, reset_ignored_signals, start_on_terminal, written_on},
     shifted_clock::ShiftedClock,
 };
 
+pub use faults::{Fault, FaultyStore, StoreCall};
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
 
 /// Compiles the README's examples as tests of this crate, which may depend on all stores.

@@ -39,10 +39,25 @@ pub(crate) async fn s2_guarantees_and_terms_never_change(fixture: &Fixture) {
     let terms = store.terms();
     assert!(terms.ttl_min <= terms.ttl_max && terms.ttl_max >= LONG);
     // Otherwise a suite could avoid tests by claiming less of its store than is true.
-    let one_process = before.0.exclusion == Exclusion::Process;
-    assert_eq!(fixture.suite.open_at.is_none(), one_process);
-    let one_machine = one_process || before.0.exclusion == Exclusion::Kernel;
-    assert_eq!(fixture.suite.start_behind_proxies.is_none(), one_machine);
+    let (suite, exclusion) = (&fixture.suite, before.0.exclusion);
+    let one_process = exclusion == Exclusion::Process;
+    assert_eq!(
+        suite.open_at.is_none(),
+        one_process,
+        "{exclusion:?}: a suite has `in_other_processes` exactly if the locks are not those of one process"
+    );
+    let one_machine = one_process || exclusion == Exclusion::Kernel;
+    let breaks_network = suite.start_behind_proxies.is_some();
+    let says_why_not = suite.without_network.is_some();
+    let is_right = match one_machine {
+        true => !breaks_network && !says_why_not,
+        false => breaks_network != says_why_not,
+    };
+    assert!(
+        is_right,
+        "{exclusion:?}: the suite of a store has `behind_proxies`, or `without_network` and the reason, and neither if its \
+         locks are those of one machine"
+    );
 }
 
 pub(crate) async fn s4_optional_traits_are_those_the_suite_names(fixture: &Fixture) {

@@ -24,7 +24,8 @@ impl Started {
     }
 }
 
-/// Returns one test for each check of the suite. Checks that need an absent trait are ignored.
+/// Returns one test for each check of the suite. Checks that need an absent trait, or a network that no proxy can break, are
+/// ignored.
 pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
     let started = Arc::clone(started);
     let suite = started.suite;
@@ -32,14 +33,13 @@ pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
         Needs::Nothing | Needs::Counts => true,
         // `s2` checks that the suite tells the truth.
         Needs::Processes => suite.open_at.is_some(),
-        Needs::Network => suite.start_behind_proxies.is_some(),
+        Needs::Network => suite.start_behind_proxies.is_some() || suite.without_network.is_some(),
     };
     CHECKS.iter().filter(asked).map(move |check| {
         let started = Arc::clone(&started);
         let name = format!("{}::{}", suite.name, check.name);
-        if let Some(absent) = check.calls.iter().find(|part| !suite.offers(**part)) {
-            let reason = format!("no {}", absent.name());
-            return Trial::test(name, || Err("the store lacks an optional trait".into()))
+        if let Some(reason) = missing(&suite, check) {
+            return Trial::test(name, || Err("the store lacks what this test needs".into()))
                 .with_kind(reason)
                 .with_ignored_flag(true);
         }
@@ -56,4 +56,15 @@ pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
             Ok(())
         })
     })
+}
+
+/// Returns what the test needs and the store lacks.
+fn missing(suite: &Suite, check: &Check) -> Option<String> {
+    if check.needs == Needs::Network && suite.start_behind_proxies.is_none() {
+        return suite
+            .without_network
+            .map(|reason| format!("no network: {reason}"));
+    }
+    let absent = check.calls.iter().find(|part| !suite.offers(**part))?;
+    Some(format!("no {}", absent.name()))
 }

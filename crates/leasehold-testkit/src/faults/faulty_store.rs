@@ -16,15 +16,16 @@ use tokio::sync::watch;
 
 use super::crash_injector::{CrashInjector, RequestOutcome};
 
-/// The fault of a store.
+/// The fault of a [`FaultyStore`]. A client gives up on an answer that takes longer than 3.5 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
-    /// Nothing.
+    /// None: the store works.
     None,
-    /// It answers nothing. Once thawed, it carries out everything that it was sent, including requests that
-    /// have no waiting caller, as a stopped server does with what its kernel received.
+    /// It answers nothing. Once the fault is removed, the store carries out everything that it was sent, including requests
+    /// that have no waiting caller, as a stopped server does with what its kernel received.
     Frozen,
-    /// It cannot be reached.
+    /// It cannot be reached: each request fails at once.
     Unreachable,
     /// It answers that it is not ready.
     NotReady,
@@ -38,7 +39,39 @@ pub enum Fault {
     Panics,
 }
 
-/// A store in front of a real one, which can be made to fail.
+/// A store in front of another one, usually of a [`MemoryStore`](leasehold::memory::MemoryStore), which a test can make fail.
+///
+/// Its clones are the same store. Clients that it fails for are those that use it: a client of the inner store still works, so
+/// a test can let one client lose its connection while another gets the lock.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use leasehold::{Client, LostReason, memory::MemoryStore};
+/// use leasehold_testkit::{Fault, FaultyStore, virtual_ambient};
+///
+/// // #[tokio::test(start_paused = true)]
+/// async fn client_survives_an_outage() -> Result<(), leasehold::Error> {
+///     let (memory, env) = (MemoryStore::new(), virtual_ambient(1));
+///     let store = FaultyStore::new(memory.clone());
+///     let locks = Client::builder(store.clone()).env(env.clone()).on_current_runtime().build();
+///     let guard = locks.lock("report").acquire().await?;
+///
+///     store.set(Fault::Frozen);
+///     assert_eq!(guard.lost().await, LostReason::Unreachable); // at its deadline
+///     let refused = locks.lock("other").wait(Duration::from_secs(3)).acquire().await;
+///     assert!(refused.unwrap_err().is_unreachable());
+///     let other = Client::builder(memory).env(env).on_current_runtime().build();
+///     other.lock("report").acquire().await?; // once the lease has ended
+///
+///     store.set(Fault::None);
+///     locks.lock("other").acquire().await?; // the same client works again
+///     Ok(())
+/// }
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+/// # runtime.unwrap().block_on(client_survives_an_outage()).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
@@ -56,8 +89,9 @@ struct FaultySession {
     context: SessionContext,
 }
 
-/// A request as it reached the store.
+/// A request as it reached a [`FaultyStore`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum StoreCall {
     /// `acquire`.
     Acquire(LockRequest),
@@ -70,7 +104,7 @@ pub enum StoreCall {
 }
 
 impl FaultyStore {
-    /// Returns `inner` without a fault.
+    /// Returns `inner`, without a fault.
     pub fn new(inner: impl Store) -> Self {
         Self {
             inner: Arc::new(inner),
@@ -81,13 +115,17 @@ impl FaultyStore {
         }
     }
 
-    /// Makes this the store of a client that dies when `crash_injector` blows.
+    /// Makes this the store of a client that dies when `crash_injector` says so.
+    #[cfg(feature = "internal")]
+    #[doc(hidden)]
+    #[must_use]
     pub fn with_fuse(mut self, crash_injector: CrashInjector) -> Self {
         self.crash_injector = Some(crash_injector);
         self
     }
 
-    /// Gives the store another name.
+    /// Gives the store this name in messages. Default: that of the inner store.
+    #[must_use]
     pub fn called(mut self, name: &str) -> Self {
         self.name = Some(name.into());
         self

@@ -1,9 +1,15 @@
-//! Faults of the network between a store and its server, for any protocol over TCP. With the feature `internal`, also
-//! faults of stores, and the judges of their effects.
+//! Faults of a store, for tests of programs that use locks, and faults of the network between a store and its server, for
+//! any protocol over TCP.
 
-#[cfg(feature = "internal")]
+#[cfg_attr(
+    not(feature = "internal"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        reason = "only our own tests let a client crash"
+    )
+)]
 mod crash_injector;
-#[cfg(feature = "internal")]
 mod faulty_store;
 #[cfg(feature = "internal")]
 mod findings;
@@ -21,7 +27,6 @@ mod worker;
 #[doc(hidden)]
 pub use {
     crash_injector::CrashInjector,
-    faulty_store::{Fault, FaultyStore, StoreCall},
     findings::Findings,
     history::{Entry, History, Hold},
     outages::Outages,
@@ -29,4 +34,5 @@ pub use {
     worker::Workers,
 };
 
+pub use faulty_store::{Fault, FaultyStore, StoreCall};
 pub use proxy::{Cut, NetworkFault, Proxy};

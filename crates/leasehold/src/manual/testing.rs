@@ -9,6 +9,7 @@
 //! | a lost lock | call [`Guard::give_up`](crate::Guard::give_up): no test waits for a lease to end |
 //! | a lock that an operator broke | call [`Client::break_lock`](crate::Client::break_lock) on another client |
 //! | a store that lost its data | call [`MemoryStore::forget_everything`](crate::memory::MemoryStore::forget_everything) |
+//! | a store that does not answer | put the `FaultyStore` of `leasehold-testkit` in front, as [below](#a-store-that-does-not-answer) |
 //! | leases and waits that take long | move the time, as below |
 //!
 //! A client has a thread and a clock of its own, which do not know tokio's paused time. A `timeout` of a paused test would be
@@ -35,7 +36,35 @@
 //! # runtime.unwrap().block_on(guard_is_renewed_for_an_hour()).unwrap();
 //! ```
 //!
-//! A whole program with its tests:
+//! # A store that does not answer
+//!
+//! A `FaultyStore` freezes, cannot be reached, or is slow, until the test removes the fault:
+//!
+//! ```
+//! use std::time::Duration;
+//! use leasehold::{Client, LostReason, memory::MemoryStore};
+//! use leasehold_testkit::{Fault, FaultyStore, virtual_ambient};
+//!
+//! // #[tokio::test(start_paused = true)]
+//! async fn work_stops_while_the_store_is_down() -> Result<(), leasehold::Error> {
+//!     let store = FaultyStore::new(MemoryStore::new());
+//!     let env = virtual_ambient(1);
+//!     let locks = Client::builder(store.clone()).env(env).on_current_runtime().build();
+//!     let guard = locks.lock("report").acquire().await?;
+//!     store.set(Fault::Unreachable);
+//!     let stopped = guard.run(async |_| std::future::pending::<()>().await).await;
+//!     assert_eq!(stopped.unwrap_err().lost_reason(), Some(LostReason::Unreachable));
+//!     let refused = locks.lock("report").wait(Duration::from_secs(3)).acquire().await;
+//!     assert!(refused.unwrap_err().is_unreachable()); // answer 503, say
+//!     store.set(Fault::None);
+//!     locks.lock("report").acquire().await?;
+//!     Ok(())
+//! }
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+//! # runtime.unwrap().block_on(work_stops_while_the_store_is_down()).unwrap();
+//! ```
+//!
+//! # A whole program with its tests
 //!
 //! ```no_run
 #![doc = include_str!("../../examples/testing.rs")]

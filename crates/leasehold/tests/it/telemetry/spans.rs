@@ -117,7 +117,7 @@ fn owners(fixture: &Fixture) -> BTreeSet<Owner> {
             StoreCall::Acquire(request)
             | StoreCall::Renew(request)
             | StoreCall::Release(request) => Some(request.owner),
-            StoreCall::Waiters(_) => None,
+            _ => None,
         });
     owners.collect()
 }
