@@ -228,6 +228,12 @@ impl Election {
         }))
     }
 
+    /// The same election, whose campaigns wait as long as it takes.
+    pub(super) fn without_wait(mut self) -> Self {
+        self.options.wait = None;
+        self
+    }
+
     pub(super) fn client(&self) -> &Client {
         &self.client
     }

@@ -145,14 +145,24 @@ impl Leadership {
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
     pub async fn run<T>(self, body: impl AsyncFnOnce(&Self) -> T) -> Result<T, Error> {
+        let output = self.keep_during(body(&self)).await;
+        self.end(output).await
+    }
+
+    /// Runs `body` until it ends or the leadership is lost, and keeps the announcement meanwhile.
+    pub(super) async fn keep_during<F: Future>(&self, body: F) -> Result<F::Output, Error> {
         let leading = async {
             tokio::select! {
                 biased;
-                output = body(&self) => output,
+                output = body => output,
                 never = self.keep_announced() => match never {},
             }
         };
-        let output = self.guard.until_lost(leading).await;
+        self.guard.until_lost(leading).await
+    }
+
+    /// Resigns after a body. Returns its output, if this client led until now.
+    pub(super) async fn end<T>(self, output: Result<T, Error>) -> Result<T, Error> {
         let output = output.and_then(|output| self.ensure(Duration::ZERO).map(|()| output));
         let Self { guard, announcer } = self;
         announcer.withdraw(&guard).await;

@@ -7,6 +7,7 @@
 mod announcement;
 mod announcer;
 mod change_tracker;
+mod lead;
 mod leader_change;
 mod leader_election;
 mod leader_watch;

@@ -21,6 +21,9 @@
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();
 //! ```
 //!
+//! [`lead`](crate::election::Election::lead) is the whole life of a candidate in one call: it campaigns, runs a body while it
+//! leads, and campaigns again after a loss, until a future says that the program stops.
+//!
 //! # What is promised
 //!
 //! - **There is one leader.** No two [`Leadership`](crate::election::Leadership)s of one name are valid at the same

@@ -86,7 +86,7 @@ async fn delayed_publish_changes_nothing() {
 }
 
 /// On a runtime of several threads.
-fn can_be_spawned<F: Future + Send>(future: F) -> F {
+pub(crate) fn can_be_spawned<F: Future + Send>(future: F) -> F {
     future
 }
 

@@ -1,4 +1,5 @@
 //! Leaders, and what they announce.
 
 mod announcing;
+mod lead;
 mod leading;
