@@ -33,6 +33,7 @@ examples! {
     once,
     read_write,
     semaphore,
+    service,
     several_locks,
     testing,
     try_acquire,
@@ -52,4 +53,23 @@ fn each_example_runs_here() {
     });
     let run: BTreeSet<String> = NAMES.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(names.collect::<BTreeSet<String>>(), run);
+}
+
+#[test]
+fn page_about_services_shows_the_example() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(folder.join(path)).expect("a file");
+    let (page, example) = (
+        read("../../docs/recipes/service.md"),
+        read("examples/service.rs"),
+    );
+    let mut parts = page.split("```rust\n");
+    let mut before = parts.next().expect("a text");
+    for part in parts {
+        let (code, after) = part.split_once("```\n").expect("the end of a code");
+        if !before.ends_with("<!-- sqlx is not built here -->\n") {
+            assert!(example.contains(code), "{code}");
+        }
+        before = after;
+    }
 }

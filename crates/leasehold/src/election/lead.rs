@@ -11,7 +11,7 @@ use crate::types::Error;
 
 impl Election {
     /// Runs `body` whenever this candidate leads, until `body` ends by itself or `stop` completes. For work that one of many
-    /// machines does, for ever: the whole loop of a candidate in one call.
+    /// machines does: the whole loop of a candidate in one call.
     ///
     /// It [campaigns](Self::campaign), and runs `body` as [`Leadership::run`] does. After a loss, `body` is dropped before
     /// another candidate can lead, and the call campaigns again. So `body` may start more than once, each time with the fence

@@ -14,6 +14,12 @@
 #![doc = include_str!("../../examples/cancellation_token.rs")]
 //! ```
 //!
+//! # A service with several replicas
+//!
+//! ```no_run
+#![doc = include_str!("../../examples/service.rs")]
+//! ```
+//!
 //! # An HTTP handler
 //!
 //! ```no_run

@@ -1,4 +1,4 @@
-//! A candidate that leads again and again until it is told to stop.
+//! A candidate that leads again and again until its program stops.
 
 use std::future::pending;
 use std::sync::Mutex;
