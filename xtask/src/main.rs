@@ -12,6 +12,7 @@ use std::process::ExitCode;
 mod bench;
 mod commands;
 mod lint;
+mod msrv;
 mod mutants;
 mod package;
 mod platforms;
@@ -45,6 +46,7 @@ Usage: cargo xtask COMMAND
   instructions [--record | --profile] [NAME]...      counts instructions of hot paths
   package  [x86_64|aarch64]...  builds and checks the packages of the command
   platforms                     builds programs for macOS and Windows
+  msrv                          builds the crates with the oldest Rust that they declare
   servers  [N]                  runs N Redis servers (default 5) until Ctrl-C
 
 --skip leaves out tests that need NAME: redis, redis-py, postgres, etcd, zookeeper,
@@ -110,6 +112,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "instructions" => Ok(commands::instructions(&find()?, rest)?),
         "package" => Ok(package::run(&find()?, rest)?),
         "platforms" => none(rest).and_then(|()| Ok(platforms::run(&find()?)?)),
+        "msrv" => none(rest).and_then(|()| Ok(msrv::run(&find()?)?)),
         "servers" => Ok(commands::servers(&find()?, rest)?),
         unknown => Err(Failure::Usage(format!("unknown command {unknown:?}"))),
     }
