@@ -54,3 +54,8 @@ mod url;
 
 pub use leasehold_credentials::{Password, rustls};
 pub use store::{EtcdFacts, EtcdStore, ServerFacts, ServerStatus};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -40,3 +40,8 @@ pub use examine::Examination;
 pub use leasehold_credentials::{Password, rustls};
 pub use schema::Initialized;
 pub use store::PostgresStore;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

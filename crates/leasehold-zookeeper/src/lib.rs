@@ -39,3 +39,8 @@ mod url;
 pub use examine::{Examination, ServerFacts, SessionFacts};
 pub use leasehold_credentials::{Password, rustls};
 pub use store::ZooKeeperStore;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
