@@ -29,17 +29,24 @@
 //!
 //! | you have | take | a holder that dies | promises |
 //! |---|---|---|---|
-//! | one machine | `leasehold_file::FileStore` | frees the lock at once | the kernel's: no lease, no deadline, nothing expires falsely |
-//! | one Redis or Valkey | `leasehold_redis::RedisStore` | frees it after one TTL | as long as that server keeps its data; not across a failover |
-//! | three or five independent ones | `leasehold_redis::RedisStore` of all | frees it after one TTL | while a majority keeps its data; a minority may be dead or frozen |
-//! | PostgreSQL | `leasehold_postgres::PostgresStore` | frees it after one TTL | as long as that server keeps its data; a transaction of the same database can check the fence |
-//! | etcd | `leasehold_etcd::EtcdStore` | frees it after one TTL | a consensus keeps the data; a lease may end early, so the fence decides |
-//! | ZooKeeper | `leasehold_zookeeper::ZooKeeperStore` | frees it with its session | while a majority keeps its data |
+//! | one machine | [`leasehold_file::FileStore`] | frees the lock at once | the kernel's: no lease, no deadline, nothing expires falsely |
+//! | one Redis or Valkey | [`leasehold_redis::RedisStore`] | frees it after one TTL | as long as that server keeps its data; not across a failover |
+//! | three or five independent ones | [`leasehold_redis::RedisStore`] of all | frees it after one TTL | while a majority keeps its data; a minority may be dead or frozen |
+//! | PostgreSQL | [`leasehold_postgres::PostgresStore`] | frees it after one TTL | as long as that server keeps its data; a transaction of the same database can check the fence |
+//! | etcd | [`leasehold_etcd::EtcdStore`] | frees it after one TTL | a consensus keeps the data; a lease may end early, so the fence decides |
+//! | ZooKeeper | [`leasehold_zookeeper::ZooKeeperStore`] | frees it with its session | while a majority keeps its data |
 //! | a test | [`memory::MemoryStore`] | frees it after one TTL | within one process |
 //!
-//! The crate `leasehold_stores` opens each of them by URL: `Client::connect("redis://10.0.0.1")`.
+//! The crate [`leasehold_stores`] opens each of them by URL: `Client::connect("redis://10.0.0.1")`.
 //! [`store::Guarantees`] says the same in types, for programs that refuse to run with less than they need.
 //! [`manual::choosing`] says more.
+//!
+//! [`leasehold_etcd::EtcdStore`]: https://docs.rs/leasehold-etcd/latest/leasehold_etcd/struct.EtcdStore.html
+//! [`leasehold_file::FileStore`]: https://docs.rs/leasehold-file/latest/leasehold_file/struct.FileStore.html
+//! [`leasehold_postgres::PostgresStore`]: https://docs.rs/leasehold-postgres/latest/leasehold_postgres/struct.PostgresStore.html
+//! [`leasehold_redis::RedisStore`]: https://docs.rs/leasehold-redis/latest/leasehold_redis/struct.RedisStore.html
+//! [`leasehold_stores`]: https://docs.rs/leasehold-stores
+//! [`leasehold_zookeeper::ZooKeeperStore`]: https://docs.rs/leasehold-zookeeper/latest/leasehold_zookeeper/struct.ZooKeeperStore.html
 //!
 //! # What it does not do
 //!
