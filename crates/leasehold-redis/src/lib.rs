@@ -119,24 +119,37 @@
 //! ACL SETUSER data on >secret ~invoice:* ~leasehold:fenced:* +info +evalsha +script|load +get +set +del +pttl +pexpire
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "internal"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        unused_imports,
+        reason = "our own tests use the rest"
+    )
+)]
 
 mod admin;
-#[doc(hidden)]
-pub mod codec;
 mod connection;
-#[doc(hidden)]
-pub mod driver;
 mod fenced;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
-#[doc(hidden)]
-pub mod resp;
-#[doc(hidden)]
-pub mod scripts;
-#[doc(hidden)]
-pub mod store;
+mod store;
 mod url;
+
+/// Modules that are public for Leasehold's own tests alone.
+macro_rules! internal {
+    ($($name:ident),+) => {$(
+        #[cfg(feature = "internal")]
+        #[doc(hidden)]
+        pub mod $name;
+        #[cfg(not(feature = "internal"))]
+        mod $name;
+    )+};
+}
+
+internal! { codec, driver, resp, scripts }
 
 pub use admin::{
     Examination, KeyCensus, MissingRight, Need, Persistence, RedisMember, ServerFacts, Transport,
