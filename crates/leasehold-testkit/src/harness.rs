@@ -116,6 +116,7 @@ impl Suite {
 
 /// An optional trait of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Optional {
     /// [`leasehold::store::Inspection`].
     Inspection,
@@ -129,7 +130,7 @@ pub enum Optional {
 
 impl Optional {
     /// Every optional trait.
-    pub const ALL: [Self; 4] = [Self::Inspection, Self::Admin, Self::Records, Self::Health];
+    pub const ALL: &'static [Self] = &[Self::Inspection, Self::Admin, Self::Records, Self::Health];
 
     /// The name of the trait.
     pub fn name(self) -> &'static str {

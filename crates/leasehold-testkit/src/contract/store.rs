@@ -62,8 +62,10 @@ pub(crate) async fn s2_guarantees_and_terms_never_change(fixture: &Fixture) {
 
 pub(crate) async fn s4_optional_traits_are_those_the_suite_names(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
-    let offered = |store: &OpenStore| Optional::ALL.map(|part| part.is_offered(&**store));
-    let named = Optional::ALL.map(|part| fixture.suite.offers(part));
+    let all = || Optional::ALL.iter().copied();
+    let offered =
+        |store: &OpenStore| -> Vec<bool> { all().map(|part| part.is_offered(&**store)).collect() };
+    let named: Vec<bool> = all().map(|part| fixture.suite.offers(part)).collect();
     assert_eq!(offered(&store), named, "of {:?}", Optional::ALL);
     let request = fixture.request(&key, LONG);
     granted(&store, &request).await;

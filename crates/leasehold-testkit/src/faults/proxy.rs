@@ -13,6 +13,7 @@ use socket2::SockRef;
 
 /// What a [`Proxy`] does with the bytes that it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NetworkFault {
     /// Passes everything on.
     None,
@@ -35,6 +36,7 @@ pub enum NetworkFault {
 
 /// The moment at which a [`Proxy`] cuts a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cut {
     /// Before the request reaches the server.
     BeforeRequest,

@@ -13,7 +13,7 @@ use leasehold_testkit::harness::{Harness, Optional, Suite};
 use store::MinimalStore;
 
 const SUITES: &[Suite] =
-    &[Suite::new("minimal", || Arc::new(Minimal::default())).without(&Optional::ALL)];
+    &[Suite::new("minimal", || Arc::new(Minimal::default())).without(Optional::ALL)];
 
 fn main() -> ExitCode {
     contract::main(SUITES)
