@@ -18,6 +18,7 @@ mod package;
 mod platforms;
 mod postgres;
 mod programs;
+mod public_api;
 mod python;
 mod quick;
 mod setup;
@@ -46,6 +47,7 @@ Usage: cargo xtask COMMAND
   instructions [--record | --profile] [NAME]...      counts instructions of hot paths
   package  [x86_64|aarch64]...  builds and checks the packages of the command
   platforms                     builds programs for macOS and Windows
+  public-api [--record]         compares the public items of the libraries with the recorded lists
   msrv                          builds the crates with the oldest Rust that they declare
   servers  [N]                  runs N Redis servers (default 5) until Ctrl-C
 
@@ -113,6 +115,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "package" => Ok(package::run(&find()?, rest)?),
         "platforms" => none(rest).and_then(|()| Ok(platforms::run(&find()?)?)),
         "msrv" => none(rest).and_then(|()| Ok(msrv::run(&find()?)?)),
+        "public-api" if rest == ["--record"] => Ok(public_api::run(&find()?, true)?),
+        "public-api" => none(rest).and_then(|()| Ok(public_api::run(&find()?, false)?)),
         "servers" => Ok(commands::servers(&find()?, rest)?),
         unknown => Err(Failure::Usage(format!("unknown command {unknown:?}"))),
     }
