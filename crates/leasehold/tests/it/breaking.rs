@@ -6,7 +6,7 @@ use leasehold::clock::within;
 use leasehold::store::{
     BreakOptions, BreakOutcome, BreakRecord, Held, Permits, RenewReply, background,
 };
-use leasehold::{ErrorKind, Fence, Guard, LostReason, Mode};
+use leasehold::{Fence, Guard, LostReason, Mode};
 use leasehold_testkit::Fault;
 
 use crate::fixture::{Fixture, TTL, attempt, request};
