@@ -11,7 +11,9 @@ use crate::ballot::majority;
 ///
 /// - A single member's own error is returned unchanged.
 /// - [`ErrorKind::PermitsDiffer`] wins if the members without it are no majority.
-/// - A kind is kept if waiting does not help, and the members without it are no majority.
+/// - [`ErrorKind::Misconfigured`] wins in the same way: most members have another list.
+/// - A kind that all failed members share is kept if waiting does not help and the other members are no
+///   majority.
 /// - Otherwise the kind is [`ErrorKind::NoQuorum`].
 ///
 /// The error is "not ready" if a majority answered, some of them that they are not ready.
@@ -30,17 +32,23 @@ pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -
         // They all report the same, and the other members change nothing.
         return Error::new(ErrorKind::PermitsDiffer, first.error.reason());
     }
-    let shared = failures.iter().map(kind).find(|shared| {
+    let shared = failures.first().map(kind).filter(|first| {
         let may_pass = matches!(
-            shared,
+            first,
             ErrorKind::Unreachable
                 | ErrorKind::Untrusted
                 | ErrorKind::InvalidResponse
                 | ErrorKind::Closed
         );
-        let sharing = failures.iter().filter(|it| kind(it) == *shared).count();
-        !may_pass && total - sharing < majority(total)
+        let is_decisive = total - failures.len() < majority(total);
+        is_decisive && !may_pass && failures.iter().all(|failure| kind(failure) == *first)
     });
+    // A server that is new to this list may be among them.
+    let misconfigured = failures
+        .iter()
+        .filter(|failure| kind(failure) == ErrorKind::Misconfigured);
+    let has_other_list = total - misconfigured.count() < majority(total);
+    let shared = shared.or(has_other_list.then_some(ErrorKind::Misconfigured));
     let eligible_after = eligible_after(total, &failures);
     let is_not_ready = is_not_ready(total, open, &failures);
     let error = Error::new(

@@ -31,7 +31,7 @@ pub use {
 };
 
 pub use faults::{Fault, FaultyStore, StoreCall};
-pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
+pub use virtual_time::{SeededEntropy, VirtualClock, virtual_env};
 
 /// Compiles the README's examples as tests of this crate, which may depend on all stores.
 #[cfg(doctest)]

@@ -99,7 +99,7 @@ impl Entropy for SeededEntropy {
 /// # Panics
 ///
 /// Outside a tokio runtime.
-pub fn virtual_ambient(seed: u64) -> Env {
+pub fn virtual_env(seed: u64) -> Env {
     Env {
         clock: Arc::new(VirtualClock::new()),
         entropy: Arc::new(SeededEntropy::new(seed)),

@@ -94,8 +94,9 @@ impl Hooks {
 
     /// Waits until all have ended, but not long. Returns whether they have.
     pub(super) fn finish(&self) -> bool {
-        let started = locked(&self.started).take();
-        started.is_none() || locked(&self.ended).recv_timeout(FINISH_MAX).is_ok()
+        // Without the sender, the thread ends after the last hook.
+        let has_hooks = locked(&self.started).take().is_some();
+        !has_hooks || locked(&self.ended).recv_timeout(FINISH_MAX).is_ok()
     }
 }
 

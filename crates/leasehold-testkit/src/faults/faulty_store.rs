@@ -49,11 +49,11 @@ pub enum Fault {
 /// ```
 /// use std::time::Duration;
 /// use leasehold::{Client, LostReason, memory::MemoryStore};
-/// use leasehold_testkit::{Fault, FaultyStore, virtual_ambient};
+/// use leasehold_testkit::{Fault, FaultyStore, virtual_env};
 ///
 /// // #[tokio::test(start_paused = true)]
 /// async fn client_survives_an_outage() -> Result<(), leasehold::Error> {
-///     let (memory, env) = (MemoryStore::new(), virtual_ambient(1));
+///     let (memory, env) = (MemoryStore::new(), virtual_env(1));
 ///     let store = FaultyStore::new(memory.clone());
 ///     let locks = Client::builder(store.clone()).env(env.clone()).on_current_runtime().build();
 ///     let guard = locks.lock("report").acquire().await?;

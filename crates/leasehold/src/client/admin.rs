@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Client;
 use crate::lease::ClientContext;
 use crate::store::{BreakOptions, BreakOutcome, BreakRecord, BreakTarget};
-use crate::types::{Error, ErrorKind, Holder, Key};
+use crate::types::{Error, ErrorKind, Fence, Holder, Key};
 
 impl Client {
     /// Takes the lock `name` from one of its holders: the one with this fence or this owner, as
@@ -128,7 +128,9 @@ async fn break_lock(
     if !broken.existed {
         return Ok(without_target(breakable(context, key).await?));
     }
-    tracing::info!(%key, %owner, by = %record, at_once = record.at_once, "lock broken");
+    // With its owner, any client could release a lease.
+    let (fence, holder) = (fence.map(Fence::get), owner.client());
+    tracing::info!(%key, fence, %holder, by = %record, at_once = record.at_once, "lock broken");
     Ok(BreakOutcome::Done(broken, Box::new(record)))
 }
 

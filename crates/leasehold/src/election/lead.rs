@@ -10,13 +10,14 @@ use super::leadership::Leadership;
 use crate::types::Error;
 
 impl Election {
-    /// Runs `body` whenever this candidate leads, until `body` ends by itself or `stop` completes. For work that one of many
-    /// machines does: the whole loop of a candidate in one call.
+    /// Runs `body` whenever this candidate leads, until `body` ends by itself or `stop` completes: the whole loop of a
+    /// candidate in one call.
     ///
     /// It [campaigns](Self::campaign), and runs `body` as [`Leadership::run`] does. After a loss, `body` is dropped before
     /// another candidate can lead, and the call campaigns again. So `body` may start more than once, each time with the fence
-    /// of a new term. It is cloned for each, so it captures references, or values that can be cloned. When `stop` completes, the call leaves the queue, or drops `body` and resigns: the next candidate leads
-    /// at once. It returns `None` then, and the output of `body` if that ended by itself. `stop` is a signal, or
+    /// of a new term. It is cloned for each, so it captures references, or values that can be cloned.
+    ///
+    /// When `stop` completes, the call leaves the queue, or drops `body` and resigns: the next candidate leads at once. It returns `None` then, and the output of `body` if that ended by itself. `stop` is a signal, or
     /// `token.cancelled()`. A body that may only end between two steps watches the token itself.
     ///
     /// A campaign waits as long as it takes, so the [`wait`](Self::wait) of the election has no effect. An outage of a store that

@@ -19,11 +19,11 @@
 //! ```
 //! use std::time::Duration;
 //! use leasehold::{Client, memory::MemoryStore};
-//! use leasehold_testkit::virtual_ambient;
+//! use leasehold_testkit::virtual_env;
 //!
 //! // #[tokio::test(start_paused = true)]
 //! async fn guard_is_renewed_for_an_hour() -> Result<(), leasehold::Error> {
-//!     let (store, env) = (MemoryStore::new(), virtual_ambient(1)); // the seed of its random numbers
+//!     let (store, env) = (MemoryStore::new(), virtual_env(1)); // the seed of its random numbers
 //!     let client = || Client::builder(store.clone()).env(env.clone()).on_current_runtime().build();
 //!     let (ours, theirs) = (client(), client());
 //!     let guard = ours.lock("report").acquire().await?;
@@ -43,12 +43,12 @@
 //! ```
 //! use std::time::Duration;
 //! use leasehold::{Client, LostReason, memory::MemoryStore};
-//! use leasehold_testkit::{Fault, FaultyStore, virtual_ambient};
+//! use leasehold_testkit::{Fault, FaultyStore, virtual_env};
 //!
 //! // #[tokio::test(start_paused = true)]
 //! async fn work_stops_while_the_store_is_down() -> Result<(), leasehold::Error> {
 //!     let store = FaultyStore::new(MemoryStore::new());
-//!     let env = virtual_ambient(1);
+//!     let env = virtual_env(1);
 //!     let locks = Client::builder(store.clone()).env(env).on_current_runtime().build();
 //!     let guard = locks.lock("report").acquire().await?;
 //!     store.set(Fault::Unreachable);

@@ -9,7 +9,7 @@ use leasehold::store::{
     Waiter,
 };
 use leasehold::{Client, Key};
-use leasehold_testkit::{FaultyStore, StoreCall, virtual_ambient};
+use leasehold_testkit::{FaultyStore, StoreCall, virtual_env};
 use tokio::runtime::Handle;
 
 /// A client on virtual time, and the store behind it.
@@ -30,7 +30,7 @@ pub(crate) const MARGIN: Duration = Duration::from_millis(3_002);
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        let env = virtual_ambient(1);
+        let env = virtual_env(1);
         let memory = MemoryStore::new();
         let store = FaultyStore::new(memory.clone());
         let client = client(store.clone(), &env);

@@ -166,7 +166,7 @@ fn one_of_several_holders_is_broken() {
     });
 }
 
-/// The script may still work when it is told of the break.
+/// The script may still work when it learns of the break.
 #[test]
 fn broken_hold_leaves_the_lock_closed() {
     let (sandbox, _server) = Sandbox::on_redis();

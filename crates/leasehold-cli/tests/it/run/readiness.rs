@@ -151,6 +151,7 @@ fn hooks_run_one_after_the_other() {
     );
     let ended = sandbox.run(&args);
     ended.fails(76, &["warning: the hook", "failed: exit status: 3"]);
+    assert!(!ended.stderr.contains("still runs"), "{ended:?}");
     let events = sandbox.lines_in("events");
     assert_eq!(events.len(), 2, "{events:?}");
     assert!(events[0].starts_with("acquired x "), "{events:?}");

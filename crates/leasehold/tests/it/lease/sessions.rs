@@ -10,7 +10,7 @@ use leasehold::store::{
     AcquireError, BoxFuture, Exclusion, Expiry, Grant, Guarantees, Held, LeaseTerms, LockRequest,
     Order, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store, Term,
 };
-use leasehold_testkit::virtual_ambient;
+use leasehold_testkit::virtual_env;
 
 use crate::fixture::{TTL, client};
 
@@ -81,7 +81,7 @@ impl Session for ShortSession {
 
 #[tokio::test(start_paused = true)]
 async fn shorter_grant_is_renewed_by_its_own_length() {
-    let env = virtual_ambient(1);
+    let env = virtual_env(1);
     let client = client(
         Arc::new(Sessions(MemoryStore::new())) as Arc<dyn Store>,
         &env,
@@ -102,7 +102,7 @@ async fn shorter_grant_is_renewed_by_its_own_length() {
 
 #[tokio::test(start_paused = true)]
 async fn session_offers_no_delay_and_no_handle() {
-    let env = virtual_ambient(1);
+    let env = virtual_env(1);
     let client = client(
         Arc::new(Sessions(MemoryStore::new())) as Arc<dyn Store>,
         &env,

@@ -7,7 +7,7 @@ use leasehold::env::Env;
 use leasehold::memory::MemoryStore;
 use leasehold::once::{Once, OnceResult, OnceRun, OnceStart};
 use leasehold::{Client, Error, Fence, Guard};
-use leasehold_testkit::{CrashInjector, FaultyStore, virtual_ambient};
+use leasehold_testkit::{CrashInjector, FaultyStore, virtual_env};
 
 use crate::fixture::{TTL, client};
 
@@ -27,7 +27,7 @@ pub(crate) struct Caller {
 
 impl CallersFixture {
     pub(crate) fn new() -> Self {
-        let env = virtual_ambient(1);
+        let env = virtual_env(1);
         Self {
             memory: MemoryStore::new(),
             env,

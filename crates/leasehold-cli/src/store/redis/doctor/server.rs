@@ -28,14 +28,12 @@ pub(super) fn of_unreachable(id: &MemberId, is_quorum: bool, error: &Error) -> V
         ErrorKind::InvalidInput | ErrorKind::Unsupported => "fix the address".to_owned(),
         ErrorKind::InvalidResponse => "use the address of a Redis or Valkey server".to_owned(),
         _ => {
-            let gone = match is_quorum {
-                true => "; if it is gone for good: leasehold members replace",
-                false => "",
+            let address = id.address();
+            let further = match is_quorum {
+                true => "if it is gone for good: leasehold members replace",
+                false => "its log says why it ended, for example that its disk is full",
             };
-            format!(
-                "start the server at {}, or fix the network; its log says why it ended, for example that its disk is full{gone}",
-                id.address()
-            )
+            format!("start the server at {address}, or fix the network; {further}")
         }
     };
     let why = "a server that does not answer grants no locks";
