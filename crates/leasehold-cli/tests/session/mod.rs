@@ -60,9 +60,9 @@ pub(crate) fn run_session(script: &str, folder: &Path) -> String {
     let folders = [folder.join("bin"), program.parent().unwrap().into()].into_iter();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&path))).unwrap();
-    // A program in the background of a script inherits ignored signals.
+    // A program in the background of a script, or of nohup, inherits ignored signals.
     let output = Command::new("env")
-        .args(["--default-signal=INT,QUIT", "bash", "-c", script])
+        .args(["--default-signal=HUP,INT,QUIT", "bash", "-c", script])
         .current_dir(folder)
         .env_clear()
         .env("PATH", path)
