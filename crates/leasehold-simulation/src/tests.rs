@@ -56,18 +56,18 @@ fn release_that_calls_nobody_is_noticed() {
 
 #[test]
 fn release_by_another_owner_is_noticed() {
-    let from = "  if value == owner then\n    -- Also";
-    let to = "  if value then\n    -- Also";
+    let from = "  if value == owner or value == BROKEN .. owner then\n";
+    let to = "  if value then\n";
     is_noticed(from, to, &["foreign release"], "none", 200);
 }
 
 #[test]
 fn release_that_frees_a_later_round_is_noticed() {
-    let from = "  if value == owner then\n    -- Also";
+    let from = "  if value == owner or value == BROKEN .. owner then\n";
     // All rounds of a wait have its client and its instant.
     let same = "value and string.sub(value, 1, 17) == string.sub(owner, 1, 17) \
                 and string.sub(value, 34, 47) == string.sub(owner, 34, 47)";
-    let to = format!("  if {same} then\n    -- Also");
+    let to = format!("  if {same} then\n");
     let checks = ["exclusion", "lease end"];
     is_noticed(from, &to, &checks, "late-bytes", 1_500);
 }

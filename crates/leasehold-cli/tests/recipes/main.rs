@@ -124,14 +124,14 @@ fn kubernetes_secret_is_a_configuration_file() {
     });
 }
 
-/// The units of the page, each with the name of its file.
+/// The units of the page and their drop-ins, each with its file in the folder of units.
 fn units() -> Vec<(String, String)> {
     let page = page("systemd.md");
     let blocks = blocks(&page, "ini").into_iter();
     let named = blocks.map(|block| {
-        let path = block.lines().next().unwrap().strip_prefix("# ").unwrap();
-        let name = Path::new(path).file_name().unwrap();
-        (name.to_string_lossy().into_owned(), block.to_owned())
+        let path = block.lines().next().unwrap();
+        let name = path.strip_prefix("# /etc/systemd/system/").unwrap();
+        (name.to_owned(), block.to_owned())
     });
     named.collect()
 }
@@ -160,9 +160,12 @@ fn systemd_accepts_the_units() {
             let unit = unit.replace("/usr/bin/leasehold", LEASEHOLD);
             let unit = unit.replace("/usr/local/bin/", "/usr/bin/true ");
             let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, unit).unwrap();
             path
         })
+        // It reads the drop-ins with their unit.
+        .filter(|path| path.extension().unwrap() != "conf")
         .collect();
     assert_eq!(paths.len(), 3);
     let output = Command::new("systemd-analyze")

@@ -31,7 +31,9 @@ if ARGV[3] == '' then
     call('SET', lock, broken, 'KEEPTTL')
     return {1, call('PTTL', lock)}
   end
-  return {1, call('ZSCORE', readers, lease and rename(owner, broken, mark, member) or member) - now}
+  -- Without the 1 ms by which ends are rounded up.
+  local ends = call('ZSCORE', readers, lease and rename(owner, broken, mark, member) or member) - 1
+  return {1, math.max(0, ends - now)}
 end
 if mark == '' then
   call('DEL', lock)
