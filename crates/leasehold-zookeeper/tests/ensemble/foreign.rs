@@ -8,7 +8,7 @@ use leasehold::{ErrorKind, Mode};
 use leasehold_testkit::servers::{Zookeeper, ZookeeperConnection, java_program};
 use leasehold_zookeeper::ZooKeeperStore;
 
-use crate::support::{client, hold_once, lock, until_waiting};
+use crate::support::{client, lock, until_waiting};
 
 /// A client of another library, in a process of its own.
 pub(crate) struct Contender {
@@ -144,16 +144,15 @@ async fn zookeeper_locks_and_those_of_kazoo_exclude_each_other() {
 async fn zookeeper_locks_that_would_not_see_ours_are_refused() {
     let servers = Zookeeper::start();
     let locks = client(&(servers.url() + "/locks"));
-    hold_once(&locks, "job").await;
+    let mut server = ZookeeperConnection::open(servers.ports()[0], None);
+    server.create("/locks", "");
+    // The server removes no folder like this one while it is empty.
+    server.create("/locks/job", "");
     for name in [
         "6f2a__rlock__0000000001",
         "_c_1-__WRIT__0000000002",
         "_c_1-lease-0000000003",
     ] {
-        let mut server = ZookeeperConnection::open(servers.ports()[0], None);
-        if server.data("/locks/job").is_none() {
-            server.create("/locks/job", "");
-        }
         server.create(&format!("/locks/job/{name}"), "");
         let error = locks.lock("job").try_acquire().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::IncompatibleKey, "{error}");
