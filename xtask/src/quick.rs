@@ -7,7 +7,7 @@ use crate::suite;
 use crate::workspace::Workspace;
 
 /// Test programs that run, besides all unit tests.
-const TARGETS: [&str; 18] = [
+const TARGETS: [&str; 21] = [
     "absent_traits",
     "adding_a_store",
     "addresses",
@@ -15,9 +15,12 @@ const TARGETS: [&str; 18] = [
     "contract",
     "differential",
     "driver",
+    "embedded_store",
+    "environment",
     "example_store",
     "examples",
     "fork",
+    "init",
     "it",
     "obligations",
     "pause",
