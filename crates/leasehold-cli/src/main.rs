@@ -62,7 +62,7 @@ fn main() -> Status {
     colour::set_colour(cli.color);
     let output = Output::new(cli.subcommand.prints_json());
     let output = output.with_verbosity(cli.verbosity.verbosity());
-    let output = match furnished(output.clone(), &cli.subcommand) {
+    let output = match with_listeners(output.clone(), &cli.subcommand) {
         Ok(output) => output,
         Err(failure) => {
             output.print_message(&Message::Error(&failure));
@@ -77,7 +77,7 @@ fn main() -> Status {
         output.print_message(&Message::Error(&failure));
         failure.code
     });
-    output.show_end();
+    output.mark_ended();
     if cli.subcommand.reports_end() {
         output.print_message(&Message::End(code));
     }
@@ -88,14 +88,14 @@ fn main() -> Status {
     code.into()
 }
 
-/// `output` with what else listens to it.
-fn furnished(output: Output, subcommand: &Subcommand) -> Result<Output, Failure> {
+/// Adds to `output` what else listens to its messages.
+fn with_listeners(output: Output, subcommand: &Subcommand) -> Result<Output, Failure> {
     let output = match subcommand.events_file() {
         Some(file) => output.with_events(file)?,
         None => output,
     };
     match subcommand.readiness() {
-        Some(args) => args.shown_by(output, config::withhold_password),
+        Some(args) => args.attach_to(output, config::withhold_password),
         None => Ok(output),
     }
 }

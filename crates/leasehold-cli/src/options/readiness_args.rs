@@ -37,7 +37,7 @@ pub(crate) struct ReadinessArgs {
 
 impl ReadinessArgs {
     /// `output`, which also shows other programs whether the lock is held. `prepare` changes the environment of each hook.
-    pub(crate) fn shown_by(
+    pub(crate) fn attach_to(
         &self,
         output: Output,
         prepare: fn(&mut Command),

@@ -109,19 +109,19 @@ impl Output {
     }
 
     /// Shows other programs that the lock is held.
-    pub(crate) fn show_ready(&self, lock: &str, fence: Option<&Value>) {
+    pub(crate) fn mark_ready(&self, lock: &str, fence: Option<&Value>) {
         let fence = fence.map(Value::to_string).unwrap_or_default();
-        self.show(|readiness| readiness.ready(lock, &fence));
+        self.mark(|readiness| readiness.ready(lock, &fence));
     }
 
     /// Shows other programs that this one ends.
-    pub(crate) fn show_end(&self) {
-        self.show(Readiness::end);
+    pub(crate) fn mark_ended(&self) {
+        self.mark(Readiness::end);
     }
 
     /// Shows other programs what the message means for them.
-    fn show_message(&self, message: &Message<'_>) {
-        self.show(|readiness| match message {
+    fn mark_message(&self, message: &Message<'_>) {
+        self.mark(|readiness| match message {
             Message::Lost { lock, reason } => readiness.lost(lock, reason),
             Message::Released { .. } | Message::StillHeld { .. } => readiness.withdraw(),
             Message::Waiting(_) | Message::Campaigns { .. } | Message::Error(_) => {
@@ -132,8 +132,8 @@ impl Output {
         });
     }
 
-    fn show(&self, show: impl Fn(&Readiness) -> Result<(), String>) {
-        if let Some(Err(problem)) = self.readiness.as_deref().map(show) {
+    fn mark(&self, change: impl Fn(&Readiness) -> Result<(), String>) {
+        if let Some(Err(problem)) = self.readiness.as_deref().map(change) {
             self.write(&Message::Warning(&problem));
         }
     }
@@ -146,7 +146,7 @@ impl Output {
     /// Writes a message as one line.
     pub(crate) fn print_message(&self, message: &Message<'_>) {
         self.print_held(Some(message));
-        self.show_message(message);
+        self.mark_message(message);
         self.write(message);
     }
 
@@ -215,7 +215,7 @@ impl Output {
     /// Shows `message` as the status line, in place of the last one.
     pub(crate) fn show_status(&self, message: &Message<'_>) {
         self.print_held(Some(message));
-        self.show_message(message);
+        self.mark_message(message);
         self.has_waited.store(true, Ordering::Relaxed);
         if let Some(text) = message.status_line() {
             let text = printable(&text);

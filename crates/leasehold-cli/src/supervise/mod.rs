@@ -58,7 +58,7 @@ impl RunContext<'_> {
         let (owners, fences) = (hold.owners().collect::<Vec<_>>(), hold.fences());
         let began = SystemClock.now();
         let name = &self.lock_options.name;
-        self.output.show_ready(name, fences.get(name));
+        self.output.mark_ready(name, fences.get(name));
         // What was said so far comes before the output of the command.
         self.output.flush();
         let wrapper = Wrapper::start(hold, job, signals, self.output)

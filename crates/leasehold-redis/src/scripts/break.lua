@@ -31,7 +31,7 @@ if ARGV[3] == '' then
     call('SET', lock, broken, 'KEEPTTL')
     return {1, call('PTTL', lock)}
   end
-  -- Without the 1 ms by which ends are rounded up.
+  -- A stored end is rounded up by 1 ms.
   local ends = call('ZSCORE', readers, lease and rename(owner, broken, mark, member) or member) - 1
   return {1, math.max(0, ends - now)}
 end

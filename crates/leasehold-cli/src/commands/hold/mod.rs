@@ -59,7 +59,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         let waited = SystemClock.now().since(began);
         let held = report::held(&lock_options, &guards, &context.client.to_string(), waited);
         let fence = guards.fence(&lock_options.name).map(|fence| fence.get().into());
-        output.show_ready(&lock_options.name, fence.as_ref());
+        output.mark_ready(&lock_options.name, fence.as_ref());
         keep(guards, held, &signals, stdin.as_ref(), &context.releasing()).await
     }))
 }
