@@ -40,8 +40,10 @@ impl Readiness {
 
     /// The lock is lost.
     pub(crate) fn lost(&self, lock: &str, reason: &str) -> Result<(), String> {
+        // A hook then sees what a probe sees.
+        let withdrawn = self.withdraw();
         self.hooks.lost(lock, reason);
-        self.withdraw()
+        withdrawn
     }
 
     /// The program does this now.

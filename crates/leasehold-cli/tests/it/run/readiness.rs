@@ -110,8 +110,19 @@ fn ready_file_exists_while_the_lock_is_held() {
     second.wait().succeeds();
     assert!(!sandbox.path("ready").exists(), "the lock is released");
     first.wait().succeeds();
-    let lost = sandbox.run(&sh("run --max-hold 1s --ready-file ready x", "sleep 100"));
+    let on_lost = "test -e ready || echo gone > probe";
+    let args = [
+        "run",
+        "--max-hold",
+        "1s",
+        "--ready-file",
+        "ready",
+        "--on-lost",
+        on_lost,
+    ];
+    let lost = sandbox.run(&[&args[..], &["x", "sleep", "100"]].concat());
     lost.fails(76, &["--max-hold reached"]);
+    assert_eq!(sandbox.line_in("probe"), "gone", "when the lock is lost");
     assert!(!sandbox.path("ready").exists(), "the lock is lost");
 }
 

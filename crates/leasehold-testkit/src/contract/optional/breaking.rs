@@ -300,7 +300,8 @@ pub(crate) async fn b7_release_opens_a_broken_lock(fixture: &Fixture) {
         if is_shared {
             granted(&other, &second).await;
         }
-        broken(&other, &request, &record(fixture, &request, fence)).await;
+        let began = now();
+        let broken = broken(&other, &request, &record(fixture, &request, fence)).await;
         busy(&other, &excluded(fixture, &key, mode)).await;
         is_told(&store, &request, fence).await;
         let release = store.release(&request).await;
@@ -315,12 +316,18 @@ pub(crate) async fn b7_release_opens_a_broken_lock(fixture: &Fixture) {
         }
         let next = fixture.request(&key, LONG);
         until_granted(fixture, &other, &next).await;
+        let took = began.elapsed();
+        let closed_for = broken.closed_for.expect("a time");
+        assert!(
+            took < closed_for,
+            "{mode:?}: after {took:?} of {closed_for:?}"
+        );
         is_told(&store, &request, fence).await;
         released(&other, &next).await;
     }
 }
 
-/// Asks until the request is granted, long before any lease ends: of a quorum, the last member may free the lock later.
+/// Asks until the request is granted: of a quorum, the last member may free the lock later.
 async fn until_granted(fixture: &Fixture, store: &OpenStore, request: &LockRequest) {
     until(fixture, "the grant", async || {
         store.acquire(request).await.is_ok()
