@@ -16,12 +16,16 @@ use leasehold::store::{
     Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, locked,
 };
 use leasehold::{Effect, Error};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::connect::Place;
 use link::{Inbox, Link, Slot};
 use requests::{RELEASE, RENEW, column, micros, mode_number, released, renewal, unexpected};
 use waits::{HandOver, News, Waits};
+
+/// The server answers this many well within the shortest limit.
+const RELEASES_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresSession(Arc<Inner>);
@@ -41,6 +45,9 @@ struct Inner {
     /// The owners that hold, and all of whose requests were answered: nothing of them can arrive late.
     settled: Mutex<HashSet<Owner>>,
     releases: TaskTracker,
+    /// Bounds the releases that are under way at once. More of them would wait at the server for longer than their limit, and
+    /// then be sent again.
+    releasing: Semaphore,
 }
 
 impl PostgresSession {
@@ -60,6 +67,7 @@ impl PostgresSession {
             waits,
             settled: Mutex::default(),
             releases,
+            releasing: Semaphore::new(RELEASES_MAX),
             context,
         }))
     }
@@ -123,8 +131,12 @@ impl PostgresSession {
         let end = self.now() + request.ttl;
         loop {
             let limit = request.limit();
+            // The semaphore is never closed.
+            let turn = self.0.releasing.acquire().await;
             let slot = self.leases(limit).await;
-            match self.release_once(&slot, request, limit, is_settled).await {
+            let reply = self.release_once(&slot, request, limit, is_settled).await;
+            drop(turn);
+            match reply {
                 Ok(reply) => return Ok(reply),
                 Err(error) if self.now() > end || !error.is_retryable() => {
                     return Err(error.with_unknown_effect());

@@ -8,7 +8,7 @@ use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::faults::Proxy;
-use leasehold_testkit::servers::PostgresServer;
+use leasehold_testkit::servers::{PostgresServer, until};
 use tokio::sync::watch;
 
 use crate::support::{LONG, client, store, taken};
@@ -36,6 +36,7 @@ async fn slow_server() -> PostgresServer {
         .setting("fsync", "on")
         .setting("commit_delay", "5000")
         .setting("commit_siblings", "0")
+        .setting("track_functions", "all")
         .start();
     store(&server).init().await.expect("the schema");
     server
@@ -149,5 +150,31 @@ async fn more_waiters_ask_no_more() {
             "{count} waiters asked {asked} times in {IDLE:?}"
         );
     }
+    guard.release().await.expect("a release");
+}
+
+/// Releases that wait at the server for longer than their limit would be sent again, and the server would have ever more to do.
+#[tokio::test]
+async fn burst_of_cancelled_waits_is_released_once() {
+    const TTL: Duration = Duration::from_secs(3);
+    let (server, count) = (slow_server().await, waiters() * 2);
+    let (holder, client) = (client(&server), client(&server));
+    let guard = taken(&holder, "job").await;
+    let waits = (0..count).map(|_| client.lock("job").ttl(TTL).acquire());
+    tokio::select! {
+        _ = join_all(waits) => panic!("the lock is held"),
+        () = until_waiting(&holder, count) => {}
+    }
+    client.close(PATIENCE).await.expect("all releases");
+    let calls = || {
+        let shown =
+            server.sql("select calls from pg_stat_user_functions where funcname = 'release';");
+        shown
+            .first()
+            .map_or(0, |calls| calls.parse().expect("a number"))
+    };
+    until("the statistics", || calls() >= count);
+    let (sent, most) = (calls(), count + count / 4);
+    assert!(sent <= most, "{sent} releases of {count} waits");
     guard.release().await.expect("a release");
 }
