@@ -11,13 +11,11 @@ use leasehold::store::{BoxFuture, ClientInfo, LockRequest, Owner, SessionContext
 use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
 use leasehold_redis::driver::{Call, Driver, DriverConfig, parse_all};
 use leasehold_testkit::servers::{RedisSet, Reply};
-use tokio::sync::oneshot;
 
 /// A client of some servers.
 pub(crate) struct Client {
     pub(crate) driver: Driver,
     info: Arc<ClientInfo>,
-    _stop: oneshot::Sender<()>,
 }
 
 pub(crate) const TTL: Duration = Duration::from_secs(60);
@@ -53,13 +51,9 @@ impl Client {
         let runtime = ThreadRuntime::new().expect("a runtime");
         let context = SessionContext::new(env, Arc::clone(&info), runtime.handle().clone());
         let driver = Driver::open(config, &context);
-        let (stop, stopped) = oneshot::channel();
-        background::thread("client", move || drop(runtime.block_on(stopped))).expect("a thread");
-        Self {
-            driver,
-            info,
-            _stop: stop,
-        }
+        // The driver has work to finish after it was dropped.
+        background::thread("client", move || runtime.block_on(pending())).expect("a thread");
+        Self { driver, info }
     }
 
     /// A request that waits in the queue.
