@@ -194,3 +194,22 @@ fn hooks_of_a_hold_see_no_password() {
     assert!(!seen.contains("hunter2"), "{seen}");
     drop(hold);
 }
+#[test]
+fn loss_does_not_wait_for_a_stuck_hook() {
+    let sandbox = Sandbox::new();
+    let args = "run --max-hold 1s --on-lost".split(' ');
+    let mut args: Vec<&str> = args.collect();
+    args.extend([
+        "echo L > lost",
+        "--on-acquired",
+        "sleep 30",
+        "x",
+        "sleep",
+        "100",
+    ]);
+    let ended = sandbox.run(&args);
+    ended.fails(76, &["--on-acquired still runs; --on-lost runs beside it"]);
+    assert_eq!(sandbox.line_in("lost"), "L");
+    assert!(!ended.stderr.contains("is left alone"), "{ended:?}");
+}
+
