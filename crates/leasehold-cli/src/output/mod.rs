@@ -23,6 +23,7 @@ mod writer;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,6 +32,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::background::thread;
 use leasehold::store::{is_printable, locked, printable};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -311,6 +313,15 @@ pub(crate) fn write(text: &str) -> io::Result<()> {
 }
 
 /// One of the two streams that a command writes to.
+/// Whether stdout has a reader, as far as the system knows. Writes nothing.
+pub(crate) fn has_reader() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
+    let is_gone = |it: &PollFd<'_>| it.revents().is_some_and(|seen| seen.intersects(gone));
+    poll(&mut polled, PollTimeout::ZERO).is_err() || !polled.iter().any(is_gone)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Stdout,
