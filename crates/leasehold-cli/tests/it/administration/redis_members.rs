@@ -245,7 +245,8 @@ fn clients_learn_limits_from_the_servers() {
     let again = sandbox.run(&format!("init {limits}")).succeeds();
     assert!(again.stdout.starts_with("nothing to do: "), "{again:?}");
     let other = sandbox.run("init --max-ttl 20s");
-    other.fails(64, &["max_ttl 1m 30s", "cannot become 20s"]);
+    let page = "docs/runbooks/change-the-limits.md";
+    other.fails(64, &["max_ttl 1m 30s", "cannot become 20s", page]);
 }
 
 #[test]
