@@ -366,6 +366,9 @@ fn replaced_server_costs_no_lock() {
     });
     let (code, shown) = members(&former, "");
     assert_eq!((code, &shown[0]["has_vote"]), (0, &json!(false)));
+    let doctor = latter.run("doctor").stdout;
+    let moved = format!("); {} is at {}\n", id(&servers[0]), id(&new));
+    assert!(doctor.contains(&moved), "{doctor}");
     latter.run("run --ttl 3s -n mine true").fails(75, &[]);
     former.let_go();
     holder.wait().succeeds();
