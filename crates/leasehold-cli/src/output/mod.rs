@@ -186,12 +186,21 @@ impl Output {
         if let Some(events) = &self.events {
             events.write(&line(message, true));
         }
+        self.warn_of_lost_events();
         if !self.json && !self.is_shown(message) {
             return;
         }
         let line = line(message, self.json);
         if !line.is_empty() {
             self.writer.write(&line);
+        }
+    }
+
+    /// Warns once if the events cannot be written.
+    fn warn_of_lost_events(&self) {
+        if let Some(error) = self.events.as_ref().and_then(Writer::take_failure) {
+            let text = format!("events are lost, because --json-file cannot be written: {error}");
+            self.write(&Message::Warning(&text));
         }
     }
 
@@ -237,10 +246,11 @@ impl Output {
     /// something else writes to stderr, and before the process stops or ends.
     pub(crate) fn flush(&self) {
         self.print_held(None);
-        self.writer.flush(FLUSH_MAX);
         if let Some(events) = &self.events {
             events.flush(FLUSH_MAX);
         }
+        self.warn_of_lost_events();
+        self.writer.flush(FLUSH_MAX);
     }
 }
 
@@ -303,6 +313,15 @@ pub(crate) fn print_next(text: &str) -> Result<bool, Failure> {
     }
 }
 
+/// Whether stdout has a reader, as far as the system knows. Writes nothing.
+pub(crate) fn has_reader() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
+    let is_gone = |it: &PollFd<'_>| it.revents().is_some_and(|seen| seen.intersects(gone));
+    poll(&mut polled, PollTimeout::ZERO).is_err() || !polled.iter().any(is_gone)
+}
+
 /// Writes to stdout what its reader must get.
 pub(crate) fn write(text: &str) -> io::Result<()> {
     if stdout_was_closed() && !text.is_empty() {
@@ -313,15 +332,6 @@ pub(crate) fn write(text: &str) -> io::Result<()> {
 }
 
 /// One of the two streams that a command writes to.
-/// Whether stdout has a reader, as far as the system knows. Writes nothing.
-pub(crate) fn has_reader() -> bool {
-    let stdout = io::stdout();
-    let mut polled = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
-    let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
-    let is_gone = |it: &PollFd<'_>| it.revents().is_some_and(|seen| seen.intersects(gone));
-    poll(&mut polled, PollTimeout::ZERO).is_err() || !polled.iter().any(is_gone)
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Stdout,
