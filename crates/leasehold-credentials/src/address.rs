@@ -36,7 +36,10 @@ impl HostPort {
             port => port.and_then(|digits| digits.parse().ok()),
         };
         let port = port.filter(|port| *port > 0);
-        let port = port.ok_or("the port is not a number from 1 to 65535")?;
+        let port = port.ok_or(
+            "the port is not a number from 1 to 65535; a `,` in a password is written %2C, and `@`, `/`, `?` and `:` are \
+             percent-encoded too",
+        )?;
         if host.is_empty() {
             return Err("no host".into());
         }
@@ -123,19 +126,4 @@ pub fn checked_prefix(value: String) -> Result<String, String> {
         ));
     }
     Ok(value)
-}
-
-/// Returns a URL without anything secret. The text before the last `@` may be a password, even if the URL is too broken to
-/// parse, and so may a parameter.
-pub fn without_secrets(url: &str) -> String {
-    let (scheme, rest) = match url.split_once("://") {
-        Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-            (format!("{scheme}://"), rest)
-        }
-        _ => (String::new(), url),
-    };
-    let (login, rest) = split_login(rest);
-    let hidden = login.map_or("", |_| "…@");
-    let shown = rest.split('?').next().unwrap_or_default();
-    format!("{scheme}{hidden}{shown}")
 }

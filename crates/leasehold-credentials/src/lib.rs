@@ -14,7 +14,6 @@ mod tls;
 
 pub use address::{
     HostPort, checked_name, checked_prefix, parameters, percent_decoded, split_login,
-    without_secrets,
 };
 pub use parameters::{FileParameters, Login, check_files};
 pub use password::{Password, PasswordSource};

@@ -1,8 +1,9 @@
 //! The URL of a store.
 
+use leasehold::store::without_secrets;
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::{
-    FileParameters, HostPort, TlsFiles, checked_prefix, parameters, split_login, without_secrets,
+    FileParameters, HostPort, TlsFiles, checked_prefix, parameters, split_login,
 };
 
 use crate::settings::Settings;
@@ -35,7 +36,7 @@ impl Settings {
         let is_secure = match scheme {
             "etcd" => false,
             "etcds" => true,
-            other => return Err(format!("unknown scheme {other:?}")),
+            _ => return Err("unknown scheme".into()),
         };
         let (body, query) = rest.split_once('?').unwrap_or((rest, ""));
         let body = body.strip_suffix('/').unwrap_or(body);
@@ -47,18 +48,18 @@ impl Settings {
                     .into(),
             );
         }
-        let query = Query::read(query)?;
         let (login, hosts) = split_login(body);
+        let servers = hosts
+            .split(',')
+            .map(|server| HostPort::parse(server, DEFAULT_PORT))
+            .collect::<Result<_, _>>()?;
+        let query = Query::read(query)?;
         let login = query.files.login(login)?;
         if login.as_ref().is_some_and(|login| login.user.is_empty()) {
             return Err(
                 "no user: credentials are user:password@, or user@ with password_file=FILE".into(),
             );
         }
-        let servers = hosts
-            .split(',')
-            .map(|server| HostPort::parse(server, DEFAULT_PORT))
-            .collect::<Result<_, _>>()?;
         let tls = query.tls(is_secure)?;
         Ok(Self {
             servers,
@@ -143,7 +144,7 @@ mod tests {
     fn broken_urls_are_refused_with_their_rule() {
         for (text, rule) in [
             ("h:2379", "no scheme"),
-            ("http://h", r#"unknown scheme "http""#),
+            ("http://h", "unknown scheme"),
             ("etcd://", "no host"),
             ("etcd://a,,b", "no host"),
             ("etcd://a b", "a blank"),

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use leasehold::store::without_secrets;
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{FileParameters, TlsSource, percent_decoded, without_secrets};
+use leasehold_credentials::{FileParameters, TlsSource, percent_decoded};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 

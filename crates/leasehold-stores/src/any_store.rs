@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use leasehold::store::Store;
+use leasehold::store::{Store, without_secrets};
 use leasehold::{Error, ErrorKind};
 
 #[cfg(feature = "file")]
 use crate::Folder;
-use crate::kind::{Kind, without_login};
+use crate::kind::Kind;
 
 /// The store that addresses name. No server was asked yet, and no folder created.
 ///
@@ -103,7 +103,8 @@ impl AnyStore {
         }
         if first.starts_with(['/', '.', '~']) {
             let text = format!(
-                "{first:?} is a path; a folder for lock files is given as file:///absolute/path"
+                "{:?} is a path; a folder for lock files is given as file:///absolute/path",
+                without_secrets(first)
             );
             return Err(invalid(&text));
         }
@@ -220,8 +221,8 @@ fn check_list(kind: Kind, first: &str, others: &[&str]) -> Result<(), Error> {
     if let Some(other) = others.iter().find(differs) {
         return Err(invalid(&format!(
             "{:?} and {:?} are stores of different kinds; give the addresses of one store",
-            without_login(first),
-            without_login(other),
+            without_secrets(first),
+            without_secrets(other),
         )));
     }
     Ok(())

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use leasehold::store::without_secrets;
 use leasehold::{Error, ErrorKind};
 use leasehold_file::{DirectoryFacts, FileStore, FileStoreOptions};
 
@@ -15,8 +16,9 @@ impl Folder {
     /// Reads the URL. Opens nothing.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let refuse = |rule: &str| {
+            let shown = without_secrets(url);
             Err(invalid(format!(
-                "store URL {url:?}: {rule}; expected file:///folder or file:///folder?unsafe_fs=1"
+                "store URL {shown:?}: {rule}; expected file:///folder or file:///folder?unsafe_fs=1"
             )))
         };
         let rest = url.strip_prefix("file:").unwrap_or(url);
@@ -104,7 +106,8 @@ mod tests {
             let error = Folder::parse(url).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
             let text = error.to_string();
-            assert!(text.contains(url) && text.contains(rule), "{text}");
+            let shown = without_secrets(url);
+            assert!(text.contains(&shown) && text.contains(rule), "{text}");
         }
     }
 

@@ -1,3 +1,4 @@
+use leasehold::store::without_secrets;
 use leasehold::{Error, ErrorKind};
 
 /// A kind of store, whether or not this build has it.
@@ -22,13 +23,13 @@ impl Kind {
             Some("postgres" | "postgresql") => return Ok(Self::Postgres),
             Some("etcd" | "etcds") => return Ok(Self::Etcd),
             Some("zk" | "zks" | "zookeeper") => return Ok(Self::ZooKeeper),
-            Some(other) => format!("unknown scheme {other:?}"),
-            None => "no scheme".into(),
+            Some(_) => "unknown scheme",
+            None => "no scheme",
         };
         let text = format!(
             "store URL {:?}: {rule}; expected redis://, rediss:// (TLS), unix:// (a socket), postgres://, etcd://, \
              zk://, or file:///folder",
-            without_login(address)
+            without_secrets(address)
         );
         Err(Error::new(ErrorKind::InvalidInput, text))
     }
@@ -55,19 +56,6 @@ impl Kind {
     }
 }
 
-/// Returns the address without what may be a password: user, password, and parameters.
-pub(crate) fn without_login(address: &str) -> String {
-    let (scheme, rest) = match address.split_once("://") {
-        Some((scheme, rest)) => (format!("{scheme}://"), rest),
-        None => (String::new(), address),
-    };
-    let place = match rest.rsplit_once('@') {
-        Some((_, place)) => format!("…@{place}"),
-        None => rest.to_owned(),
-    };
-    format!("{scheme}{}", place.split('?').next().unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,10 +78,9 @@ mod tests {
     #[test]
     fn unknown_addresses_show_no_password() {
         for (address, shown) in [
-            (
-                "mysql://u:hunter2@a",
-                r#""mysql://…@a": unknown scheme "mysql""#,
-            ),
+            ("mysql://u:hunter2@a", r#""mysql://…@a": unknown scheme;"#),
+            ("mysql://u:hunter2", r#""mysql://u:…": unknown scheme;"#),
+            ("u:hunter2@redis://a", r#""…@redis:…": unknown scheme;"#),
             ("u:hunter2@a:6379", r#""…@a:6379": no scheme"#),
             ("a:6379?password=hunter2", r#""a:6379": no scheme"#),
         ] {

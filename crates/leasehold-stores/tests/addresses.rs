@@ -58,6 +58,41 @@ fn lists_that_are_no_store_name_the_rule() {
 }
 
 #[test]
+fn no_refusal_shows_a_password() {
+    let schemes = "redis:// rediss:// unix:// postgres:// etcd:// etcds:// zk:// zks:// file:// file: mysql:// //";
+    // What follows the last `@` is a host.
+    let ends = "@ @a @a:1 @a:x @a/x/y @a?x=1 @a@b:x @a,b";
+    let unfinished = " /x /1 ?x=1 ,b";
+    for scheme in schemes.split(' ').chain([""]) {
+        for separator in ["", ",", "/", "?", ":", "://", "@", "#", "%", "%2C", " "] {
+            let unfinished = unfinished.split(' ').filter(|_| separator != "@");
+            for end in ends.split(' ').chain(unfinished) {
+                for begin in ["", "a,", "redis://a,", "etcd://a,", "file:///a,"] {
+                    let login = format!("locks:Hunter{separator}Secret");
+                    shows_no_secret(&format!("{begin}{scheme}{login}{end}"));
+                }
+            }
+        }
+    }
+}
+
+fn shows_no_secret(addresses: &str) {
+    if let Err(error) = AnyStore::parse(addresses) {
+        let text = error.to_string();
+        let is_shown = text.contains("Hunter") || text.contains("Secret");
+        assert!(!is_shown, "{addresses}: {text}");
+    }
+}
+
+#[test]
+fn comma_in_a_password_is_explained() {
+    let text = refusal("redis://locks:Hunter,Secret@a");
+    let shown = r#"store URL "redis://locks:…": the port is not a number"#;
+    assert!(text.starts_with(shown), "{text}");
+    assert!(text.contains("written %2C"), "{text}");
+}
+
+#[test]
 fn ensembles_are_one_address() {
     assert_eq!(split(" redis://a, redis://b"), ["redis://a", "redis://b"]);
     assert_eq!(split("zk://a,b,c/x"), ["zk://a,b,c/x"]);

@@ -28,6 +28,7 @@ mod record;
 #[cfg(feature = "serde")]
 mod serde_text;
 mod span;
+mod url_text;
 mod wall_clock;
 
 pub use client_info::ClientInfo;
@@ -54,3 +55,4 @@ pub use record::{
     Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written,
 };
 pub use span::{exact_span, rough_span};
+pub use url_text::without_secrets;

@@ -65,6 +65,9 @@ impl WatchArgs {
             }
             shown = now;
             SystemClock.sleep_until(SystemClock.now() + pause).await;
+            if !output::has_reader() {
+                return Ok(());
+            }
             now = text()
                 .await
                 .unwrap_or_else(|failure| format!("{failure}\n"));

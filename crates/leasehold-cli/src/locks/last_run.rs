@@ -28,6 +28,18 @@ pub(crate) struct LastRun {
     until: u64,
     /// `None` if the lock was lost, or the command did not end by itself.
     exit_code: Option<u8>,
+    /// Whether the exit code says why the command could not be started.
+    #[serde(default)]
+    not_started: bool,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RunEnd {
+    Ended(ExitCode),
+    NotStarted(ExitCode),
+    /// The lock was lost, or the command did not end by itself.
+    Lost,
 }
 
 /// Tells the record from those of elections and results.
@@ -46,7 +58,7 @@ impl LastRun {
         lock_options: &LockOptions,
         fence: Fence,
         since: WallTime,
-        exit_code: Option<ExitCode>,
+        end: RunEnd,
     ) -> Self {
         let client = Env::default()
             .this_process(Some(lock_options.program.into()))
@@ -61,7 +73,11 @@ impl LastRun {
             fence: fence.get(),
             since: since.as_micros(),
             until: SystemClock.wall().as_micros(),
-            exit_code: exit_code.map(ExitCode::get),
+            exit_code: match end {
+                RunEnd::Ended(code) | RunEnd::NotStarted(code) => Some(code.get()),
+                RunEnd::Lost => None,
+            },
+            not_started: matches!(end, RunEnd::NotStarted(_)),
         }
     }
 
@@ -98,6 +114,9 @@ impl LastRun {
         let until = time_text::timestamp_and_age(WallTime::from_micros(self.until), now);
         let ran = Duration::from_micros(self.until.saturating_sub(self.since));
         let end = match self.exit_code {
+            Some(code) if self.not_started => {
+                format!("the command could not be started (exit {code})")
+            }
             Some(code) => format!("exit {code}"),
             None => "lock lost".into(),
         };

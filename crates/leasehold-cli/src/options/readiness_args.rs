@@ -23,14 +23,15 @@ pub(crate) struct ReadinessArgs {
     /// Run LINE with `sh -c` once the lock is held.
     ///
     /// Beside the command, which does not wait for it. LINE has LEASEHOLD_EVENT (`acquired`), LEASEHOLD_NAME and
-    /// LEASEHOLD_FENCE. The hooks run one after the other; one that fails is a warning.
+    /// LEASEHOLD_FENCE. It waits for an earlier hook; one that fails is a warning.
     #[arg(long, value_name = "LINE")]
     pub(crate) on_acquired: Option<OsString>,
 
     /// Run LINE with `sh -c` once the lock is lost.
     ///
-    /// Beside the end of the command. LINE has LEASEHOLD_EVENT (`lost`), LEASEHOLD_NAME and LEASEHOLD_REASON. A lock
-    /// that is released is not lost. At its end, leasehold waits at most 10s for hooks.
+    /// Beside the end of the command. LINE has LEASEHOLD_EVENT (`lost`), LEASEHOLD_NAME and LEASEHOLD_REASON. It waits at
+    /// most 2s for the hook of --on-acquired. A lock that is released is not lost. At its end, leasehold waits at most 10s
+    /// for the last hook.
     #[arg(long, value_name = "LINE")]
     pub(crate) on_lost: Option<OsString>,
 }

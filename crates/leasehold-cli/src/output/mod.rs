@@ -23,6 +23,7 @@ mod writer;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,6 +32,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::background::thread;
 use leasehold::store::{is_printable, locked, printable};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -184,12 +186,21 @@ impl Output {
         if let Some(events) = &self.events {
             events.write(&line(message, true));
         }
+        self.warn_of_lost_events();
         if !self.json && !self.is_shown(message) {
             return;
         }
         let line = line(message, self.json);
         if !line.is_empty() {
             self.writer.write(&line);
+        }
+    }
+
+    /// Warns once if the events cannot be written.
+    fn warn_of_lost_events(&self) {
+        if let Some(error) = self.events.as_ref().and_then(Writer::take_failure) {
+            let text = format!("events are lost, because --json-file cannot be written: {error}");
+            self.write(&Message::Warning(&text));
         }
     }
 
@@ -235,10 +246,11 @@ impl Output {
     /// something else writes to stderr, and before the process stops or ends.
     pub(crate) fn flush(&self) {
         self.print_held(None);
-        self.writer.flush(FLUSH_MAX);
         if let Some(events) = &self.events {
             events.flush(FLUSH_MAX);
         }
+        self.warn_of_lost_events();
+        self.writer.flush(FLUSH_MAX);
     }
 }
 
@@ -299,6 +311,15 @@ pub(crate) fn print_next(text: &str) -> Result<bool, Failure> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::of_stdout(&error)),
     }
+}
+
+/// Whether stdout has a reader, as far as the system knows. Writes nothing.
+pub(crate) fn has_reader() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    let gone = PollFlags::POLLERR | PollFlags::POLLHUP;
+    let is_gone = |it: &PollFd<'_>| it.revents().is_some_and(|seen| seen.intersects(gone));
+    poll(&mut polled, PollTimeout::ZERO).is_err() || !polled.iter().any(is_gone)
 }
 
 /// Writes to stdout what its reader must get.

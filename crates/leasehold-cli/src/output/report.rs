@@ -64,7 +64,7 @@ impl Report {
 
     /// Returns the report for people: what is not green, the worst last, or with `all` everything.
     pub(crate) fn text(&self, all: bool, in_colour: bool) -> String {
-        let mut text = format!("{}\n", self.store);
+        let mut text = format!("{}\n", self.heading());
         if all {
             self.checks
                 .iter()
@@ -87,6 +87,16 @@ impl Report {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{gap}{green} green, {yellow} yellow, {red} red");
         text
+    }
+
+    /// The store. Its name has the ids of its servers. One that took the place of another has that one's address as its id, so its
+    /// own follows.
+    fn heading(&self) -> String {
+        let ids = self.members.iter().map(|member| &member.id);
+        let is_address = |id: &MemberId| id.as_str().contains(':') && self.members.len() > 1;
+        let moved = ids.filter(|id| id.address() != id.as_str() && is_address(id));
+        let moved = moved.map(|id| format!("; {} is at {}", id.as_str(), id.address()));
+        format!("{}{}", self.store, moved.collect::<String>())
     }
 
     /// Returns what is not green, the worst last: that is what a terminal still shows. Each finding comes with the server

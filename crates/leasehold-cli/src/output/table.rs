@@ -107,7 +107,7 @@ impl Layout {
 }
 
 /// The part of `text` that fits into `width` columns of a terminal, which shows some characters in two.
-fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

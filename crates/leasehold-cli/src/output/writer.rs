@@ -39,6 +39,9 @@ struct Queue {
     has_thread: bool,
     /// Whether a status line is the last thing on the terminal.
     has_status: bool,
+    has_failed: bool,
+    /// Why the file could first not be written, until that is reported.
+    failure: Option<io::Error>,
 }
 
 /// The length of the messages that are kept while stderr is not read.
@@ -92,6 +95,11 @@ impl Writer {
         }
     }
 
+    /// Takes the reason why the file could not be written. There is only one, however often that happens.
+    pub(super) fn take_failure(&self) -> Option<io::Error> {
+        locked(&self.shared.queue).failure.take()
+    }
+
     fn push(&self, text: &str, is_status: bool) {
         let mut queue = locked(&self.shared.queue);
         let wipe = if queue.has_status { "\r\x1b[K" } else { "" };
@@ -133,11 +141,20 @@ impl Writer {
 
     /// A closed stream is not an error: there is no reader.
     fn write_out(&self, text: &str) {
-        let _ = match &self.file {
+        let written = match &self.file {
             Some(file) => (&**file).write_all(text.as_bytes()),
             None => io::stderr().write_all(text.as_bytes()),
         };
-        locked(&self.shared.queue).is_writing = false;
+        let mut queue = locked(&self.shared.queue);
+        queue.is_writing = false;
+        if let Err(error) = written
+            && error.kind() != io::ErrorKind::BrokenPipe
+            && !queue.has_failed
+        {
+            queue.has_failed = true;
+            queue.failure = Some(error);
+        }
+        drop(queue);
         self.shared.changed.notify_all();
     }
 }

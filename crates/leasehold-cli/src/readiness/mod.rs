@@ -5,6 +5,7 @@ mod hooks;
 use std::fs;
 use std::future::Future;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -99,7 +100,28 @@ pub(crate) async fn watched<T>(work: impl Future<Output = T>) -> T {
 
 /// Without NOTIFY_SOCKET, does nothing. A service manager that does not listen must not end the command.
 fn notify(states: &[NotifyState<'_>]) {
-    let _ = sd_notify::notify(states);
+    let socket = std::env::var_os("NOTIFY_SOCKET").unwrap_or_default();
+    let _ = match socket.as_bytes().strip_prefix(b"@") {
+        Some(name) => notify_abstract(name, states),
+        None => sd_notify::notify(states),
+    };
+}
+
+/// Does the same for a socket whose name is in no file system, which `sd_notify` takes for a file.
+#[cfg(target_os = "linux")]
+fn notify_abstract(name: &[u8], states: &[NotifyState<'_>]) -> io::Result<()> {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+    let address = SocketAddr::from_abstract_name(name)?;
+    let text: String = states.iter().map(|state| format!("{state}\n")).collect();
+    UnixDatagram::unbound()?.send_to_addr(text.as_bytes(), &address)?;
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn notify_abstract(_: &[u8], _: &[NotifyState<'_>]) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// The shortest pause between two messages to the watchdog, whose limit may be 0 by mistake.

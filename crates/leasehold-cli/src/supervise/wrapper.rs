@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use crate::guardian::protocol::{ControlMessage, Report};
 use crate::guardian::release_order::ReleaseOrder;
 use crate::locks::held_locks::HeldLocks;
-use crate::locks::last_run::LastRun;
+use crate::locks::last_run::{LastRun, RunEnd};
 use crate::locks::lost_lock::LostLock;
 use crate::locks::min_hold::MinHold;
 use crate::locks::release::{Releasing, UNANSWERED};
@@ -247,11 +247,14 @@ impl<'a> Wrapper<'a> {
         let Some(guard) = guards.guard(lock).filter(|_| is_alone) else {
             return;
         };
-        let code = match outcome {
-            Some(Outcome::Ended(status)) if !self.lost => Some(ExitCode::of_command(*status)),
-            _ => None,
+        let end = match outcome {
+            Some(Outcome::Ended(status)) if !self.lost => {
+                RunEnd::Ended(ExitCode::of_command(*status))
+            }
+            Some(Outcome::NotStarted(errno)) => RunEnd::NotStarted(ExitCode::of_start(*errno)),
+            _ => RunEnd::Lost,
         };
-        let run = LastRun::now(self.lock_options, guard.fence(), self.began, code);
+        let run = LastRun::now(self.lock_options, guard.fence(), self.began, end);
         let limit = SystemClock.now() + RECORD_MAX;
         let why = match within(&SystemClock, limit, run.write(guard)).await {
             Some(Ok(())) => return,

@@ -189,6 +189,9 @@ fn of_answer(answer: &DbError) -> Error {
         "28000" if said.contains("no encryption") => {
             "; the server may demand TLS: add sslmode=require"
         }
+        "42501" if said.contains("for database") => {
+            "; the user lacks the right to connect to it, or the right CREATE, which `leasehold init` needs"
+        }
         "42501" => "; `leasehold doctor` prints the GRANT that is missing",
         "22021" | "22P05" => {
             "; a database with the encoding UTF8 can store every name and every label, and this one cannot"

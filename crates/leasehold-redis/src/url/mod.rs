@@ -4,9 +4,9 @@ mod query;
 
 use std::fmt;
 
-use leasehold::store::MemberId;
+use leasehold::store::{MemberId, without_secrets};
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{Login, TlsSource, split_login, without_secrets};
+use leasehold_credentials::{Login, TlsSource, split_login};
 
 pub(crate) use address::Address;
 use address::{tcp_address, unix_address};
@@ -58,30 +58,30 @@ impl RedisUrl {
                     .into(),
             );
         }
-        let query = Query::read(query.unwrap_or_default())?;
         let tls = match scheme {
             "redis" | "valkey" => Some(false),
             "rediss" | "valkeys" => Some(true),
             "unix" => None,
-            other => return Err(format!("unknown scheme {other:?}")),
+            _ => return Err("unknown scheme".into()),
         };
         let (connector, rest) = match body.split_once('/') {
             Some((connector, rest)) => (connector, Some(rest)),
             None => (body, None),
         };
         let (login, place) = split_login(connector);
+        // The address comes first: if it is a part of a password, so is what follows it, and the rules below show that.
+        let address = match tls {
+            Some(tls) => tcp_address(place, tls)?,
+            None => unix_address(place, rest)?,
+        };
+        let query = Query::read(query.unwrap_or_default())?;
         let login = query.files.login(login)?;
-        let (address, database) = match tls {
-            Some(tls) => {
-                if query.db.is_some() {
-                    return Err("`db` belongs to unix://; write /database".into());
-                }
-                (tcp_address(place, tls)?, rest.unwrap_or_default())
-            }
-            None => (
-                unix_address(place, rest)?,
-                query.db.as_deref().unwrap_or(""),
-            ),
+        if tls.is_some() && query.db.is_some() {
+            return Err("`db` belongs to unix://; write /database".into());
+        }
+        let database = match tls {
+            Some(_) => rest.unwrap_or_default(),
+            None => query.db.as_deref().unwrap_or_default(),
         };
         let database = match database {
             "" => 0,
@@ -224,7 +224,7 @@ mod tests {
         for (text, rule) in [
             ("", "no scheme"),
             ("127.0.0.1:6379", "no scheme"),
-            ("http://h", r#"unknown scheme "http""#),
+            ("http://h", "unknown scheme"),
             ("redis://", "no host"),
             ("redis://a b", "a blank"),
             ("redis://h:0", "1 to 65535"),

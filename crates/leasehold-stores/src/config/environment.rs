@@ -152,8 +152,11 @@ impl Environment {
     }
 }
 
-/// Reads a configuration file, which may be a pipe. An endless one is an error.
+/// Reads a configuration file. A pipe without a writer would block, and a device could be without end.
 fn read_limited(file: &Path) -> io::Result<String> {
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
     let mut text = String::new();
     let limit = file::BYTES_MAX + 1;
     fs::File::open(file)?

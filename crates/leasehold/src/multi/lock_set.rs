@@ -139,7 +139,7 @@ impl LockSet {
                 match wait_for_the_rest(&mut held, &locks, limited).await? {
                     None => return Ok(held.handed_out()),
                     Some((key, LostReason::MaxHold)) => {
-                        let text = "held for the longest time while others were waited for";
+                        let text = "max_hold ended before the last grant arrived";
                         return Err(Error::new(ErrorKind::Lost, text).with_key(&key));
                     }
                     Some((key, reason)) => {

@@ -153,8 +153,14 @@ fn refuse_young_members(health: &[MemberHealth], retention: Duration) -> Result<
                 }
                 false => "",
             };
+            let silent = health.iter().filter(|member| member.status.is_err());
+            let silent: Vec<&str> = silent.map(|member| member.id.address()).collect();
+            let who = match silent.join(", ") {
+                silent if silent.is_empty() => "they".into(),
+                silent => format!("no answer from {silent}, and others"),
+            };
             let text = format!(
-                "too few servers can deny a result: they lost their data, joined or became durable less than \
+                "too few servers can deny a result: {who} lost their data, joined or became durable less than \
                  {} ago; enough of them can in {}{remedy}",
                 exact_span(retention),
                 rough_span(left)

@@ -30,7 +30,7 @@ pub use leasehold_types::{
     Opened, Owner, Pattern, PermitSlot, PermitSlots, Permits, RECORD_MEMORY, Reading, RecordKey,
     RecordWrite, ReleaseReply, RenewReply, RunId, Sample, Term, Ticket, Version, Visibility,
     Waiter, WriteOutcome, Written, exact_span, is_printable, printable, requests_run_in,
-    rough_span,
+    rough_span, without_secrets,
 };
 pub use per_runtime::PerRuntime;
 pub use progress::{Listener, Progress, Report, poll_until};

@@ -12,12 +12,13 @@ use ratatui::text::Line;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::commands::top::keys::KEYS;
+use crate::commands::top::prompt::prompt;
 use crate::commands::top::snapshot::Snapshot;
 use crate::commands::top::state::{Prompt, Top};
 use crate::output::locks::lock_table;
 use crate::output::locks::waiter_text;
 use crate::output::table::{Column, Layout, UNKNOWN, padded};
-use crate::output::time_text::{coarse, timestamp};
+use crate::output::time_text::timestamp;
 
 /// The lines above the locks.
 const ABOVE: usize = 3;
@@ -84,7 +85,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, top: &mut Top, now: WallTime, in_colou
     lines.resize_with(bottom, Default::default);
     lines.extend(queue_lines(top, queue, width, now).map(|line| (line, Style::new())));
     lines.resize_with(bottom + queue, Default::default);
-    lines.push((prompt(top), bold));
+    lines.push((prompt(top, width), bold));
     for (y, (text, style)) in (area.y..area.bottom()).zip(lines) {
         let line = Rect::new(area.x, y, area.width, 1);
         frame.render_widget(Line::styled(printable(&text), style), line);
@@ -225,40 +226,6 @@ fn queue_lines(
     let lines = rows.into_iter().map(move |row| layout.line(&row));
     let head = head.into_iter().flatten();
     head.chain(lines).collect::<Vec<_>>().into_iter()
-}
-
-/// What the keys do, or what the program asks for.
-fn prompt(top: &Top) -> String {
-    match &top.prompt {
-        Prompt::Filter => format!("filter: {}_   (Enter: keep, Esc: all)", top.filter),
-        Prompt::Reason(breaking) => format!(
-            "reason to break {}: {}_   (Esc: cancel){}",
-            breaking.lock,
-            breaking.reason,
-            top.notice
-                .as_ref()
-                .map_or(String::new(), |it| format!("   {it}"))
-        ),
-        Prompt::Confirm(breaking) => format!(
-            "break {}? y: yes, any other key: no   held by {}",
-            breaking.lock, breaking.holder
-        ),
-        Prompt::Help => "any key: back to the locks".into(),
-        Prompt::Browse => match &top.notice {
-            Some(notice) => notice.clone(),
-            None => format!(
-                "q quit   ↑↓ select   / filter   s sort   b break   ? help   (every {})",
-                coarse_or_millis(top.interval)
-            ),
-        },
-    }
-}
-
-fn coarse_or_millis(span: Duration) -> String {
-    match span.subsec_millis() {
-        0 => coarse(span),
-        _ => format!("{}ms", span.as_millis()),
-    }
 }
 
 #[cfg(test)]
@@ -421,6 +388,30 @@ mod tests {
         for (key, does) in KEYS {
             assert!(text.contains(key) && text.contains(does), "{key}: {text}");
         }
+    }
+
+    #[test]
+    fn narrow_screen_keeps_keys_and_questions() {
+        let name = "a/long/name/of/a/lock/for/a/narrow/screen";
+        let mut top = top(&[name]);
+        let mut bottom = |presses: &str| {
+            for press in presses.chars().map(Press::Char) {
+                top.press(press, 10);
+            }
+            if presses.is_empty() {
+                top.press(Press::Enter, 10);
+            }
+            let text = drawn(&mut top, 40, 14, NOW);
+            text.lines().last().map(str::to_owned).unwrap()
+        };
+        assert_eq!(bottom("/"), "filter: _   (Enter: keep, Esc: all)");
+        assert_eq!(bottom(""), "q quit   / filter   b break   ? help");
+        let line = bottom("bhangs");
+        assert_eq!(line, "reason to break a/long/…: hangs_   (Esc:");
+        let line = bottom(" and the disk is full");
+        assert_eq!(line, "reason to break a/long/…: …disk is full_");
+        let line = bottom("");
+        assert_eq!(line, "break a/long…? y: yes, any other key: no");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod args;
 mod draw;
 mod keys;
 mod order;
+mod prompt;
 mod screen;
 mod snapshot;
 mod state;

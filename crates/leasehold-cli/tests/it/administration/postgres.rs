@@ -87,6 +87,12 @@ fn doctor_names_what_is_wrong_and_its_remedy() {
     let login = format!("tester:{}@", PostgresServer::PASSWORD);
     let app = Sandbox::on(&[server.url().replace(&login, "app:app-secret@")]);
     app.run("run -n x true").fails(77, &["leasehold doctor"]);
+    server.sql("create role other login password 'app-secret';");
+    let url = server.url().replace(&login, "other:app-secret@");
+    let other = Sandbox::on(&[format!("{url}?schema=other")]);
+    let refused = other.run("init");
+    refused.fails(77, &["or the right CREATE, which `leasehold init` needs"]);
+    assert!(!refused.stderr.contains("GRANT"), "{refused:?}");
     for _ in 0..2 {
         let rights = finding(&report(&app), "rights");
         if rights["verdict"] == "red" {

@@ -245,7 +245,8 @@ fn clients_learn_limits_from_the_servers() {
     let again = sandbox.run(&format!("init {limits}")).succeeds();
     assert!(again.stdout.starts_with("nothing to do: "), "{again:?}");
     let other = sandbox.run("init --max-ttl 20s");
-    other.fails(64, &["max_ttl 1m 30s", "cannot become 20s"]);
+    let page = "docs/runbooks/change-the-limits.md";
+    other.fails(64, &["max_ttl 1m 30s", "cannot become 20s", page]);
 }
 
 #[test]
@@ -365,6 +366,9 @@ fn replaced_server_costs_no_lock() {
     });
     let (code, shown) = members(&former, "");
     assert_eq!((code, &shown[0]["has_vote"]), (0, &json!(false)));
+    let doctor = latter.run("doctor").stdout;
+    let moved = format!("); {} is at {}\n", id(&servers[0]), id(&new));
+    assert!(doctor.contains(&moved), "{doctor}");
     latter.run("run --ttl 3s -n mine true").fails(75, &[]);
     former.let_go();
     holder.wait().succeeds();

@@ -25,6 +25,13 @@ fn stubborn(sandbox: &Sandbox, options: &str) -> (Running, [i32; 3]) {
 }
 
 #[test]
+fn max_hold_before_the_grant_names_no_others() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run("run --max-hold 1ns x touch ran");
+    ended.fails(76, &["max_hold ended before the last grant arrived"]);
+}
+
+#[test]
 fn command_of_killed_wrapper_ends_before_the_next() {
     let sandbox = Sandbox::new();
     let (run, processes) = stubborn(&sandbox, "--grace 300ms");

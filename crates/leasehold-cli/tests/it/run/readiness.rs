@@ -1,6 +1,8 @@
 //! What a service manager, a probe and hooks see of the lock.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::os::unix::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
@@ -14,7 +16,10 @@ struct Manager(UnixDatagram);
 
 impl Manager {
     fn new(sandbox: &Sandbox) -> Self {
-        let socket = UnixDatagram::bind(sandbox.path("notify")).unwrap();
+        Self::at(UnixDatagram::bind(sandbox.path("notify")).unwrap())
+    }
+
+    fn at(socket: UnixDatagram) -> Self {
         socket
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
@@ -69,6 +74,26 @@ fn service_is_ready_once_it_holds_the_lock() {
         fs::remove_file(sandbox.path("end")).unwrap();
     }
     first.wait().succeeds();
+}
+
+/// Its name is in no file system.
+#[test]
+#[cfg(target_os = "linux")]
+fn abstract_socket_of_a_service_manager_is_notified() {
+    use std::os::linux::net::SocketAddrExt as _;
+
+    let sandbox = Sandbox::new();
+    let name = sandbox.path("notify").display().to_string();
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let manager = Manager::at(UnixDatagram::bind_addr(&address).unwrap());
+    let mut command = sandbox.leasehold();
+    command
+        .env("NOTIFY_SOCKET", format!("@{name}"))
+        .args(["run", "x", "true"]);
+    sandbox.spawn(command).wait().succeeds();
+    let ready = manager.next();
+    let begin = "READY=1\nSTATUS=holds lock \"x\", fence ";
+    assert!(ready.starts_with(begin), "{ready}");
 }
 
 #[test]
@@ -170,6 +195,25 @@ fn hooks_run_one_after_the_other() {
         events[1].starts_with("lost x --max-hold reached"),
         "{events:?}"
     );
+}
+
+#[test]
+fn loss_does_not_wait_for_a_stuck_hook() {
+    let sandbox = Sandbox::new();
+    let args = "run --max-hold 1s --on-lost".split(' ');
+    let mut args: Vec<&str> = args.collect();
+    args.extend([
+        "echo L > lost",
+        "--on-acquired",
+        "sleep 30",
+        "x",
+        "sleep",
+        "100",
+    ]);
+    let ended = sandbox.run(&args);
+    ended.fails(76, &["--on-acquired still runs; --on-lost runs beside it"]);
+    assert_eq!(sandbox.line_in("lost"), "L");
+    assert!(!ended.stderr.contains("is left alone"), "{ended:?}");
 }
 
 #[test]

@@ -37,6 +37,18 @@ fn status_shows_how_the_last_run_ended() {
 }
 
 #[test]
+fn status_tells_a_missing_command_from_a_loss() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.run("run --record-end x /nonexistent");
+    run.fails(127, &["cannot run"]);
+    let shown = sandbox.run("status x").succeeds().stdout;
+    let end = ", the command could not be started (exit 127)\n";
+    assert!(shown.ends_with(end), "{shown}");
+    let status = sandbox.run("status --json x").json();
+    assert_fields(&status["last_run"], json!({"exit_code": 127}));
+}
+
+#[test]
 fn record_of_an_election_is_left_alone() {
     let sandbox = Sandbox::new();
     sandbox.run("once x true").succeeds();

@@ -83,6 +83,18 @@ fn events_file_that_cannot_be_written_is_74() {
 }
 
 #[test]
+fn events_that_are_lost_are_warned_of_once() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run("run --json-file /dev/full deploy true");
+    let warning = "warning: events are lost, because --json-file cannot be written: ";
+    let said = ended.succeeds().stderr;
+    assert!(
+        said.matches(warning).count() == 1 && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
+#[test]
 fn shortest_wait_takes_a_free_lock() {
     let sandbox = Sandbox::new();
     sandbox.run("run -w 0.0001 deploy true").succeeds();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::store::{MemberRecord, exact_span, rough_span};
+use leasehold::store::{MemberId, MemberRecord, exact_span, rough_span};
 
 use super::restart;
 use super::server::{self, MemberContext};
@@ -118,8 +118,8 @@ fn generation(snapshot: &Snapshot) -> Option<Finding> {
     let member_records = snapshot
         .servers
         .iter()
-        .filter_map(|it| Some((it.id.as_str(), it.member_record()?)));
-    let mut known: Vec<(u64, &str)> = member_records
+        .filter_map(|it| Some((&it.id, it.member_record()?)));
+    let mut known: Vec<(u64, &MemberId)> = member_records
         .map(|(id, member_record)| (member_record.configuration(), id))
         .collect();
     known.sort_unstable();

@@ -36,8 +36,8 @@ pub(super) fn restart(snapshot: &Snapshot, index: usize) -> Option<Finding> {
         .iter()
         .enumerate()
         .filter(|(it, _)| *it != index);
-    let out: Vec<(&str, &NoVote)> = others
-        .filter_map(|(_, it)| Some((it.id.as_str(), it.out.as_ref()?)))
+    let out: Vec<(String, &NoVote)> = others
+        .filter_map(|(_, it)| Some((it.id.to_string(), it.out.as_ref()?)))
         .collect();
     if out.is_empty() {
         let text = format!(
@@ -45,7 +45,7 @@ pub(super) fn restart(snapshot: &Snapshot, index: usize) -> Option<Finding> {
         );
         return Some(Finding::green("restart", text));
     }
-    let names: Vec<&str> = out.iter().map(|(id, _)| *id).collect();
+    let names: Vec<&str> = out.iter().map(|(id, _)| id.as_str()).collect();
     let when = out
         .iter()
         .map(|(_, it)| it.again)

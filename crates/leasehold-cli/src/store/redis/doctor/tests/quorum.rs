@@ -313,6 +313,17 @@ fn restart_of_one_in_five_keeps_the_majority() {
 }
 
 #[test]
+fn moved_server_is_named_with_its_address() {
+    let mut three = snapshot(3);
+    three.servers[1].id = MemberId::new("b").at("new:1");
+    status(&mut three, 1).member_record = Some(member_record(set(3, 60), 2));
+    let text = "1 on a, 2 on new:1 (id b);";
+    yellow(&of_store(&three), "generation", text);
+    put_out(&mut three, 1, Some(30));
+    yellow(&first(&three), "restart", "; new:1 (id b) has no vote: ");
+}
+
+#[test]
 fn a_restart_waits_for_the_others() {
     let mut three = snapshot(3);
     put_out(&mut three, 1, Some(30));
