@@ -26,7 +26,7 @@ pub(crate) struct RunContext<'a> {
 
 impl<'a> RunContext<'a> {
     /// Opens the store, and blocks the signals that the program reads. Call it before starting a
-    /// thread, and after the store was chosen: a signal must end the wait for a configuration file that is slow to read.
+    /// thread, and after the store was chosen: a configuration file may be a pipe, and a signal must end the wait for it.
     pub(crate) fn open(
         lock_options: &'a LockOptions,
         choice: &Choice,

@@ -1,4 +1,9 @@
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+
 use leasehold_testkit::servers::until;
+use nix::fcntl::OFlag;
 use nix::sys::signal::Signal;
 
 use crate::support::harness::Sandbox;
@@ -172,4 +177,25 @@ fn the_command_starts_with_no_signal_blocked() {
     let sandbox = Sandbox::new();
     let ended = sandbox.run("run x -- grep SigBlk /proc/self/status");
     assert_eq!(ended.stdout.trim_end(), "SigBlk:\t0000000000000000");
+}
+
+#[test]
+fn signal_ends_the_wait_for_a_configuration_pipe() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("config");
+    let pipe = sandbox.path("config");
+    let mut command = sandbox.without_store();
+    command.env("LEASEHOLD_CONFIG", &pipe);
+    command.args(["run", "x", "--", "true"]);
+    let run = sandbox.spawn(command);
+    let mut writer = OpenOptions::new();
+    writer.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
+    let mut open = None;
+    // This fails while no process reads.
+    until("the program reads the pipe", || {
+        open = writer.open(&pipe).ok();
+        open.is_some()
+    });
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.wait().status.signal(), Some(Signal::SIGTERM as i32));
 }
