@@ -15,7 +15,7 @@ use leasehold::{Error, Fence, Key};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::contract;
 use leasehold_testkit::faults::Proxy;
-use leasehold_testkit::harness::{Harness, Suite};
+use leasehold_testkit::harness::{Harness, ServerFault, Suite};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
 
 const SUITES: &[Suite] = &[
@@ -25,6 +25,17 @@ const SUITES: &[Suite] = &[
     Suite::new("redis_quorum", || Servers::start(5))
         .in_other_processes(open)
         .behind_proxies(|| Servers::behind_proxies(3)),
+    Suite::new("redis_of_three", || Servers::start(3))
+        .in_other_processes(open)
+        .only_programs(),
+];
+
+/// What the servers of a random program suffer. The quorum survives each of them at one member.
+const FAULTS: &[ServerFault] = &[
+    ServerFault::new("frozen"),
+    ServerFault::new("restarted"),
+    ServerFault::new("connections killed"),
+    ServerFault::new("messages forged"),
 ];
 
 const PASSWORD: &str = "contract-secret";
@@ -55,7 +66,7 @@ impl Servers {
 }
 
 fn start(count: usize) -> RedisSet {
-    let settings = RedisServer::builder().password(PASSWORD);
+    let settings = RedisServer::builder().password(PASSWORD).durable();
     let set = RedisSet::start_each(count, &settings);
     if count >= 3 {
         form(&set);
@@ -199,5 +210,81 @@ impl Harness for Servers {
 
     fn network(&self) -> &[Proxy] {
         &self.proxies
+    }
+
+    fn servers(&self) -> Vec<u16> {
+        locked(&self.set).iter().map(RedisServer::port).collect()
+    }
+
+    fn address_through(&self, ports: &[u16]) -> String {
+        urls(ports.iter().copied())
+    }
+
+    fn server_faults(&self) -> &[ServerFault] {
+        FAULTS
+    }
+
+    fn strike(&self, fault: &str, begins: bool) {
+        let mut set = locked(&self.set);
+        let server = set.iter_mut().next().expect("a server");
+        match (fault, begins) {
+            ("frozen", true) => server.freeze(),
+            ("frozen", false) => server.thaw(),
+            ("restarted", true) => server.kill(),
+            ("restarted", false) => server.restart(),
+            ("connections killed", true) => {
+                server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+                server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+            }
+            ("messages forged", _) => forge(server),
+            _ => {}
+        }
+    }
+
+    fn leftovers(&self, prefix: &str) -> Vec<String> {
+        let set = locked(&self.set);
+        let keys = set.iter().flat_map(|server| {
+            let keys = texts(&server.command(&["KEYS", &format!("*{prefix}*")]));
+            keys.into_iter()
+        });
+        // The rest is kept for days.
+        let passing = [
+            "leasehold:queue:",
+            "leasehold:readers:",
+            "leasehold:slots:",
+            prefix,
+        ];
+        keys.filter(|key| passing.iter().any(|kind| key.starts_with(kind)))
+            .collect()
+    }
+}
+
+/// Tells each client that it is the turn of each owner that holds a lock or waits for it.
+fn forge(server: &RedisServer) {
+    let list = |command: &[&str]| texts(&server.command(command));
+    let mut messages = Vec::new();
+    for key in list(&["KEYS", "p*"]) {
+        for owner in list(&["GET", &key]) {
+            messages.push(format!("turn {owner} {key}"));
+        }
+    }
+    for queue in list(&["KEYS", "leasehold:queue:*"]) {
+        let lock = queue.split_once("}:").map(|(_, lock)| lock.to_owned());
+        for entry in list(&["ZRANGE", &queue, "0", "-1"]) {
+            messages.push(format!("turn {entry} {}", lock.clone().unwrap_or_default()));
+        }
+    }
+    for inbox in list(&["PUBSUB", "CHANNELS", "leasehold:inbox:*"]) {
+        for message in &messages {
+            server.command(&["PUBLISH", &inbox, message]);
+        }
+    }
+}
+
+fn texts(reply: &Reply) -> Vec<String> {
+    match reply {
+        Reply::Array(replies) => replies.iter().flat_map(texts).collect(),
+        Reply::Bulk(text) => vec![text.clone()],
+        _ => Vec::new(),
     }
 }
