@@ -7,7 +7,7 @@ use leasehold::Key;
 use leasehold::store::{Store, locked};
 use leasehold_etcd::EtcdStore;
 use leasehold_testkit::contract;
-use leasehold_testkit::faults::Proxy;
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::harness::{Harness, Optional, ServerFault, Suite};
 use leasehold_testkit::servers::{EtcdServer, EtcdSet};
 
@@ -22,11 +22,20 @@ const SUITES: &[Suite] = &[
         .only_programs(),
 ];
 
-/// What the servers of a random program suffer: one of them, or all leases.
+/// What a server suffers.
 const FAULTS: &[ServerFault] = &[
-    ServerFault::new("restarted"),
-    ServerFault::new("frozen").that_ends_leases(),
+    ServerFault::new("leader restarted"),
+    ServerFault::new("leader frozen").that_ends_leases(),
     ServerFault::new("leases revoked").that_ends_leases(),
+];
+
+/// What an ensemble suffers.
+const ENSEMBLE_FAULTS: &[ServerFault] = &[
+    ServerFault::new("leader restarted"),
+    ServerFault::new("leader frozen").that_ends_leases(),
+    ServerFault::new("leases revoked").that_ends_leases(),
+    ServerFault::new("leader cut off").that_ends_leases(),
+    ServerFault::new("majority restarted"),
 ];
 
 const USER: &str = "locks";
@@ -135,7 +144,10 @@ impl Harness for Etcd {
     }
 
     fn server_faults(&self) -> &[ServerFault] {
-        FAULTS
+        match self.servers().len() {
+            1 => FAULTS,
+            _ => ENSEMBLE_FAULTS,
+        }
     }
 
     fn strike(&self, fault: &str, begins: bool) {
@@ -150,12 +162,22 @@ impl Harness for Etcd {
         if begins {
             *struck = Some(servers.leader());
         }
-        let server = &mut servers[struck.expect("a member")];
+        let leader = struck.expect("a member");
         match (fault, begins) {
-            ("frozen", true) => server.freeze(),
-            ("frozen", false) => server.thaw(),
-            ("restarted", true) => server.kill(),
-            _ => server.restart(),
+            ("leader frozen", true) => servers[leader].freeze(),
+            ("leader frozen", false) => servers[leader].thaw(),
+            ("leader restarted", true) => servers[leader].kill(),
+            ("leader restarted", false) => servers[leader].restart(),
+            ("majority restarted", true) => (0..2).for_each(|member| servers[member].kill()),
+            ("majority restarted", false) => restart(&mut servers[..2]),
+            // Nothing passes between it and the others.
+            (_, true) => (servers.peers().iter()).for_each(|peer| peer.set(NetworkFault::HalfOpen)),
+            (_, false) => {
+                for peer in servers.peers() {
+                    peer.set(NetworkFault::None);
+                    peer.cut();
+                }
+            }
         }
     }
 
@@ -171,4 +193,13 @@ impl Harness for Etcd {
             .map(str::to_owned)
             .collect()
     }
+}
+
+/// None of them is ready before the other one runs.
+fn restart(members: &mut [EtcdServer]) {
+    std::thread::scope(|scope| {
+        for member in members {
+            scope.spawn(|| member.restart());
+        }
+    });
 }

@@ -77,23 +77,40 @@ pub trait Harness: Debug + Send + Sync {
 }
 
 /// A fault that the servers of a store can suffer, for the random programs of the contract suite.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerFault {
     pub(crate) name: &'static str,
-    pub(crate) ends_leases: bool,
+    pub(crate) harm: Harm,
+}
+
+/// What a fault may do to leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Harm {
+    None,
+    /// A lease may be lost before its deadline. The lock stays closed until then.
+    LosesLeases,
+    /// A lease may end early, and the lock is granted again.
+    EndsLeases,
 }
 
 impl ServerFault {
-    /// Returns a fault through which no lease ends early.
+    /// Returns a fault that takes no lease from its holder.
     pub const fn new(name: &'static str) -> Self {
-        let ends_leases = false;
-        Self { name, ends_leases }
+        let harm = Harm::None;
+        Self { name, harm }
+    }
+
+    /// The same fault, if a holder may lose its lease through it before the deadline. The lock stays closed until then.
+    #[must_use]
+    pub const fn that_loses_leases(mut self) -> Self {
+        self.harm = Harm::LosesLeases;
+        self
     }
 
     /// The same fault, if the store does not promise exclusion meanwhile: a lease may end early, and only fences protect.
     #[must_use]
     pub const fn that_ends_leases(mut self) -> Self {
-        self.ends_leases = true;
+        self.harm = Harm::EndsLeases;
         self
     }
 }

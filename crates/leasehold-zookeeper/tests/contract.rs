@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use leasehold::Key;
 use leasehold::store::{Store, locked};
 use leasehold_testkit::contract;
-use leasehold_testkit::faults::Proxy;
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::harness::{Harness, Optional, ServerFault, Suite};
 use leasehold_testkit::servers::{Zookeeper, ZookeeperConnection};
 use leasehold_zookeeper::ZooKeeperStore;
@@ -22,8 +22,20 @@ const SUITES: &[Suite] = &[
         .without(&[Optional::Health]),
 ];
 
-/// What the leader of a random program suffers.
-const FAULTS: &[ServerFault] = &[ServerFault::new("frozen"), ServerFault::new("restarted")];
+/// What the servers suffer. The links are those of the last member to the others.
+const FAULTS: &[ServerFault] = &[
+    ServerFault::new("leader frozen"),
+    ServerFault::new("follower frozen"),
+    ServerFault::new("leader restarted"),
+    ServerFault::new("all restarted"),
+    ServerFault::new("links lost"),
+];
+
+/// What one server suffers.
+const FAULTS_OF_ONE: &[ServerFault] = &[
+    ServerFault::new("leader frozen"),
+    ServerFault::new("all restarted"),
+];
 
 /// The login of the clients, and the path of the locks.
 const PASSWORD: &str = "contract-secret";
@@ -47,7 +59,7 @@ impl Servers {
 
     fn of(count: usize) -> Self {
         Self {
-            servers: Mutex::new(Zookeeper::builder().members(count).start()),
+            servers: Mutex::new(start(count)),
             struck: Mutex::default(),
             proxies: Vec::new(),
         }
@@ -63,6 +75,14 @@ impl Servers {
         let url = locked(&self.servers).url_at(ports);
         let hosts = url.trim_start_matches("zk://");
         format!("zk://contract:{PASSWORD}@{hosts}/contract/locks?timeout=4s")
+    }
+}
+
+fn start(count: usize) -> Zookeeper {
+    let servers = Zookeeper::builder().members(count);
+    match count {
+        1 => servers.start(),
+        _ => servers.with_links().start(),
     }
 }
 
@@ -110,7 +130,10 @@ impl Harness for Servers {
     }
 
     fn server_faults(&self) -> &[ServerFault] {
-        FAULTS
+        match self.servers().len() {
+            1 => FAULTS_OF_ONE,
+            _ => FAULTS,
+        }
     }
 
     fn strike(&self, fault: &str, begins: bool) {
@@ -120,12 +143,23 @@ impl Harness for Servers {
             let count = servers.ports().len();
             *struck = Some(if count == 1 { 0 } else { servers.leader() });
         }
-        let member = struck.expect("a member");
+        let leader = struck.expect("a member");
         match (fault, begins) {
-            ("frozen", true) => servers.freeze(member),
-            ("frozen", false) => servers.thaw(member),
-            ("restarted", true) => servers.kill(member),
-            _ => servers.restart(member),
+            ("leader frozen", true) => servers.freeze(leader),
+            ("leader frozen", false) => servers.thaw(leader),
+            ("follower frozen", true) => servers.freeze((leader + 1) % 3),
+            ("follower frozen", false) => servers.thaw((leader + 1) % 3),
+            ("leader restarted", true) => servers.kill(leader),
+            ("leader restarted", false) => servers.restart(leader),
+            ("all restarted", true) => (0..servers.ports().len()).for_each(|it| servers.kill(it)),
+            ("all restarted", false) => servers.restart_all(),
+            (_, true) => (servers.links().iter()).for_each(|link| link.set(NetworkFault::HalfOpen)),
+            (_, false) => {
+                for link in servers.links() {
+                    link.set(NetworkFault::None);
+                    link.cut();
+                }
+            }
         }
     }
 }

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
@@ -135,14 +136,25 @@ pub(crate) fn nanos(at: BootInstant) -> u64 {
     u64::try_from(nanos).expect("a time since the boot")
 }
 
-/// Returns the history as people read it, with times since its first event.
+/// Returns the history as people read it, with times since its first event. Of the looks at a guard it shows the last.
 pub(crate) fn as_text(events: &[Event]) -> String {
     let begin = events.first().map_or(0, |event| event.at);
+    let looked: BTreeMap<_, _> = events.iter().filter_map(look).collect();
+    let is_shown =
+        |event: &&Event| look(event).is_none_or(|(guard, at)| looked.get(&guard) == Some(&at));
     let line = |event: &Event| {
         let at = (event.at - begin) as f64 / 1e9;
         format!("{at:9.4}  {}\n", Line(event))
     };
-    events.iter().map(line).collect()
+    events.iter().filter(is_shown).map(line).collect()
+}
+
+/// The guard that a client looked at, and when.
+fn look(event: &Event) -> Option<((usize, HoldNumber), u64)> {
+    match event.what {
+        What::Valid { hold, .. } => Some(((event.client, hold), event.at)),
+        _ => None,
+    }
 }
 
 struct Line<'a>(&'a Event);
@@ -169,7 +181,7 @@ impl fmt::Display for Line<'_> {
             } => write!(f, "h{hold} adopts {} with fence {fence}", name(lock)),
             What::Refused { hold, text, .. } => write!(f, "h{hold} refused: {text}"),
             What::Cancelled { hold } => write!(f, "h{hold} cancels its call"),
-            What::Valid { hold, .. } => write!(f, "h{hold} is valid"),
+            What::Valid { hold, .. } => write!(f, "h{hold} is valid for the last time"),
             What::Lost { hold, reason } => write!(f, "h{hold} lost: {reason}"),
             What::Downgrading { hold } => write!(f, "h{hold} downgrades"),
             What::Ending { hold, how } => write!(f, "h{hold} {how}"),

@@ -18,10 +18,13 @@ use super::generate::Abilities;
 use super::history::{Event, What};
 use super::operation::{Fault, FaultStep, LOCKS, PERMIT_COUNT, PERMITS, Program};
 use super::process::ClientProcess;
-use crate::harness::{Harness, Optional, Suite};
+use crate::harness::{Harm, Harness, Optional, Suite};
 
 /// How long the clients may take after the last fault. Longer, and one of them hangs.
 const FINISH_MAX: Duration = Duration::from_secs(40);
+
+/// How long the traces of a client that was killed may stay.
+const LEFT_MAX: Duration = Duration::from_secs(20);
 
 /// The pause between two looks at what goes on.
 const LOOK: Duration = Duration::from_millis(5);
@@ -86,14 +89,14 @@ impl Arena {
 
     fn assumptions(&self, program: &Program) -> Assumptions {
         let faults = self.harness.server_faults();
-        let ends_leases = |step: &FaultStep| match step.fault {
-            Fault::Server(number) => faults[usize::from(number) % faults.len()].ends_leases,
-            _ => false,
+        let harm = |step: &FaultStep| match step.fault {
+            Fault::Server(number) => faults[usize::from(number) % faults.len()].harm,
+            _ => Harm::None,
         };
         Assumptions {
             is_fifo: self.is_fifo,
             is_undisturbed: program.faults.is_empty(),
-            may_end_leases: program.faults.iter().any(ends_leases),
+            harm: program.faults.iter().map(harm).max().unwrap_or(Harm::None),
         }
     }
 
@@ -135,7 +138,7 @@ impl Arena {
 
     /// Waits until nothing is left of the program, but not for ever.
     fn leftovers(&self, prefix: &str) -> Vec<Violation> {
-        let end = SystemClock.now() + self.shortest_ttl * 4 + Duration::from_secs(3);
+        let end = SystemClock.now() + LEFT_MAX;
         loop {
             let left = self.harness.leftovers(prefix);
             if left.is_empty() {

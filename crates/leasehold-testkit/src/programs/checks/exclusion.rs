@@ -2,6 +2,7 @@
 
 use super::holds::Hold;
 use super::{History, Violation};
+use crate::harness::Harm;
 use crate::programs::history::HeldMode;
 use crate::programs::operation::{PERMIT_COUNT, PERMITS};
 
@@ -15,7 +16,8 @@ struct Span<'a> {
 }
 
 pub(super) fn check(history: &History<'_>) -> Vec<Violation> {
-    if history.assumptions.may_end_leases {
+    // Fences alone count then.
+    if history.assumptions.harm == Harm::EndsLeases {
         return Vec::new();
     }
     let mut spans: Vec<Span<'_>> = history

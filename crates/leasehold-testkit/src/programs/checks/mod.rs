@@ -8,6 +8,7 @@ mod order;
 mod results;
 
 use super::history::Event;
+use crate::harness::Harm;
 use holds::{Break, Hold};
 
 /// What a check may assume of the store and of the program.
@@ -17,8 +18,8 @@ pub(crate) struct Assumptions {
     pub(crate) is_fifo: bool,
     /// No fault happened.
     pub(crate) is_undisturbed: bool,
-    /// A fault of a server may have ended leases early. Fences alone count then.
-    pub(crate) may_end_leases: bool,
+    /// The worst that a fault of a server may have done.
+    pub(crate) harm: Harm,
 }
 
 /// A broken promise.
