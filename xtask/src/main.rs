@@ -42,7 +42,8 @@ Usage: cargo xtask COMMAND
   fix                           formats, and applies clippy's fixes
   mutants  [K/N]                lets cargo-mutants change the modules that decide
   sim      [--seeds A..B | --trace SEED] [--faults none|all|NAMES]
-  faults   [--minutes N] [--seed N] [--only FAULT]   breaks real servers
+  faults   [--minutes N] [--store SUITE] [--seed N | --program FILE]
+                                random programs under random faults, on each store
   bench    [--quick] [SECTION]...   compares with other libraries; `report` writes
   instructions [--record | --profile] [NAME]...      counts instructions of hot paths
   package  [x86_64|aarch64]...  builds and checks the packages of the command
@@ -109,7 +110,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             [part, rest @ ..] => none(rest).and_then(|()| Ok(mutants::run(&find()?, Some(part))?)),
         },
         "sim" => Ok(commands::sim(&find()?, rest)?),
-        "faults" => Ok(commands::faults(&find()?, rest)?),
+        "faults" => commands::faults(&find()?, rest),
         "bench" => Ok(bench::run(&find()?, rest)?),
         "instructions" => Ok(commands::instructions(&find()?, rest)?),
         "package" => Ok(package::run(&find()?, rest)?),

@@ -21,37 +21,6 @@ pub(crate) fn store(urls: &[String], max_ttl: Duration) -> RedisStore {
     store.clock_tolerance(CLOCK_TOLERANCE).max_ttl(max_ttl)
 }
 
-/// Returns a client of that store.
-pub(crate) fn client(urls: &[String], max_ttl: Duration) -> blocking::Client {
-    blocking::Client::new(store(urls, max_ttl))
-}
-
-/// Asks the members as a client does, until all others know that `member` is not durable.
-pub(crate) fn until_durability_is_off(urls: &[String], max_ttl: Duration, member: usize) {
-    let looking = client(urls, max_ttl);
-    until("the other members know of it", || {
-        let health = looking.health().unwrap_or_default();
-        let member_record = |it: &MemberHealth| it.status.as_ref().ok()?.member_record.clone();
-        let Some(member_records) = health.iter().map(member_record).collect::<Option<Vec<_>>>()
-        else {
-            return false;
-        };
-        let mut others = member_records
-            .iter()
-            .enumerate()
-            .filter(|(it, _)| *it != member);
-        let off = member_records
-            .get(member)
-            .filter(|member_record| !member_record.durable);
-        off.is_some_and(|off| {
-            others.all(|(_, member_record)| {
-                let known = member_record.observations.get(&health[member].id);
-                known.is_some_and(|known| known.data_generation == off.data_generation)
-            })
-        })
-    });
-}
-
 /// Initializes a quorum of those `servers` that are at `urls`. They have just started, and have a vote at once.
 pub(crate) fn form(servers: &RedisSet, urls: &[String], max_ttl: Duration) {
     let runtime = Builder::new_current_thread().enable_all().build();
