@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use proptest::strategy::Union;
 
 use super::operation::{
-    Acquire, ClientProgram, Fault, FaultStep, Manner, Millis, Operation, PERMITS, PathFault,
-    Program, Ttl,
+    Acquire, ClientProgram, Fault, FaultStep, LEADER, Manner, Millis, Operation, PERMITS,
+    PathFault, Program, REQUEST, Ttl,
 };
 
 /// What a store's clients and servers can suffer, and what it offers.
@@ -72,8 +72,9 @@ fn operation(abilities: Abilities) -> BoxedStrategy<Operation> {
         all.extend(handles.map(|operation| (2, Just(operation).boxed())));
     }
     if abilities.breaks {
-        let broken = (0..=PERMITS, any::<bool>())
-            .prop_map(|(lock, at_once)| Operation::Break { lock, at_once });
+        let lock = prop_oneof![2 => 0..=PERMITS, 1 => LEADER..=REQUEST];
+        let broken =
+            (lock, any::<bool>()).prop_map(|(lock, at_once)| Operation::Break { lock, at_once });
         all.push((6, broken.boxed()));
     }
     if abilities.records {

@@ -1,0 +1,86 @@
+//! Bugs of one Redis server and of the quorum.
+
+use super::bug::Bug;
+
+pub(super) const BUGS: &[Bug] = &[
+    Bug {
+        name: "redis-release-of-any-owner",
+        suite: "redis",
+        breaks: "a release does not compare the owner, and frees the lease of another client",
+        file: "crates/leasehold-redis/src/scripts/free.lua",
+        old: "if redis.pcall('GET', KEYS[1]) == ARGV[1] and redis.call('EXISTS', KEYS[2]) == 0 then",
+        new: "if redis.call('EXISTS', KEYS[2]) == 0 then",
+    },
+    Bug {
+        name: "redis-renewal-takes-the-lock",
+        suite: "redis",
+        breaks: "a late renewal of an expired lease takes the lock of the next holder",
+        file: "crates/leasehold-redis/src/scripts/renew.lua",
+        old: "  elseif not member then\n",
+        new: "  elseif not member and mark == '' and value ~= SHARED then\n    call('SET', lock, owner, 'PX', ttl)\n  elseif not member then\n",
+    },
+    Bug {
+        name: "redis-break-opens-at-once",
+        suite: "redis",
+        breaks: "an operator breaks a lease at its end, and the lock opens at once while its holder works on",
+        file: "crates/leasehold-redis/src/scripts/break.lua",
+        old: "if ARGV[3] == '' then\n",
+        new: "if ARGV[3] == '' and not member then\n",
+    },
+    Bug {
+        name: "redis-forged-message-frees",
+        suite: "redis",
+        breaks: "a client releases the lease of the owner that a published message names",
+        file: "crates/leasehold-quorum/src/release/mod.rs",
+        old: "        let request = Request::Dequeue { lock_request };\n",
+        new: "        let (requeue, successor) = (None, None);\n        let request = Request::Release {\n            lock_request,\n            requeue,\n            successor,\n        };\n",
+    },
+    Bug {
+        name: "redis-guard-outlives-its-lease",
+        suite: "redis",
+        breaks: "a guard counts as held after the end of its lease, until a renewal fails",
+        file: "crates/leasehold/src/lease/validity.rs",
+        old: "if self.lease_deadline.is_some_and(|end| now >= end) {",
+        new: "if self.is_in_doubt() && self.lease_deadline.is_some_and(|end| now >= end) {",
+    },
+    Bug {
+        name: "quorum-minority-counts",
+        suite: "redis_of_three",
+        breaks: "half of the members, rounded down, counts as a majority",
+        file: "crates/leasehold-quorum/src/ballot/mod.rs",
+        old: "    members / 2 + 1\n",
+        new: "    (members / 2).max(1)\n",
+    },
+    Bug {
+        name: "quorum-permits-add-up",
+        suite: "redis_of_three",
+        breaks: "grants of different permits count together as a majority",
+        file: "crates/leasehold-quorum/src/acquire/deciding.rs",
+        old: "granted.fence.is_some() && granted.slot == slot",
+        new: "granted.fence.is_some() && granted.slot.is_some() == slot.is_some()",
+    },
+    Bug {
+        name: "quorum-lease-counts-from-the-reply",
+        suite: "redis_of_three",
+        breaks: "the lease counts from the answer of a member, and not from the sending of the request",
+        file: "crates/leasehold-quorum/src/acquire/answers.rs",
+        old: "            None => (from.sent, true),\n",
+        new: "            None => (net.now.instant, true),\n",
+    },
+    Bug {
+        name: "quorum-owner-is-reused",
+        suite: "redis_of_three",
+        breaks: "a wait keeps its owner after a release of it, which arrives late and frees the lease that the wait got since",
+        file: "crates/leasehold-quorum/src/acquire/giving_back.rs",
+        old: "        let next = Owner::at(former.client(), former.since(), &*net.entropy);\n",
+        new: "        let next = former;\n",
+    },
+    Bug {
+        name: "quorum-fence-of-a-minority",
+        suite: "redis_of_three",
+        breaks: "the greatest fence of a minority is that of the lease, without a confirmation by a majority",
+        file: "crates/leasehold-quorum/src/ballot/mod.rs",
+        old: "        if confirmed >= needed {\n            return Decision::Won(fence);",
+        new: "        if confirmed >= 1 {\n            return Decision::Won(fence);",
+    },
+];
