@@ -11,6 +11,9 @@ use crate::workspace::Workspace;
 /// How long the programs of one bug run, in seconds.
 const SECONDS: &str = "600";
 
+/// How many programs run at once: they wait for leases and use no core meanwhile.
+const WIDTH: &str = "6";
+
 /// What the programs found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
@@ -33,7 +36,12 @@ pub(super) fn hunt(workspace: &Workspace, tree: &Path, bug: &Bug) -> Result<Opti
     let mut run = cargo(workspace, tree, &test);
     run.args(["--", &filter, "--nocapture"]);
     equip(&mut run, workspace)?;
-    let settings = [("SECONDS", SECONDS), ("REPEATS", "0"), ("SHRINK", "0")];
+    let settings = [
+        ("SECONDS", SECONDS),
+        ("WIDTH", WIDTH),
+        ("REPEATS", "0"),
+        ("SHRINK", "0"),
+    ];
     run.envs(settings.map(|(name, value)| (format!("LEASEHOLD_PROGRAMS_{name}"), value)));
     let ran = output(&mut run)?;
     let report = text(&ran.stdout) + &text(&ran.stderr);

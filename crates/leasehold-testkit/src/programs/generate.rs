@@ -114,7 +114,7 @@ fn manner() -> impl Strategy<Value = Manner> {
     prop_oneof![
         1 => Just(Manner::Try),
         4 => span(200..3_000).prop_map(Manner::Wait),
-        1 => span(200..1_500).prop_map(Manner::Barge),
+        2 => span(200..1_500).prop_map(Manner::Barge),
     ]
 }
 
