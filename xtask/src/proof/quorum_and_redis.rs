@@ -31,9 +31,9 @@ pub(super) const BUGS: &[Bug] = &[
         name: "redis-forged-message-frees",
         suite: "redis",
         breaks: "a client releases the lease of the owner that a published message names",
-        file: "crates/leasehold-quorum/src/release/mod.rs",
-        old: "        let request = Request::Dequeue { lock_request };\n",
-        new: "        let (requeue, successor) = (None, None);\n        let request = Request::Release {\n            lock_request,\n            requeue,\n            successor,\n        };\n",
+        file: "crates/leasehold-quorum/src/acquire/answers.rs",
+        old: "        if state.granted().is_some() {\n            return self.next();\n",
+        new: "        if state.granted().is_some() {\n            let (lease, requeue) = (crate::messages::Lease::of(&self.lock_request), None);\n            net.given_back.push(crate::net::GivenBack {\n                member,\n                lease,\n                requeue,\n            });\n            return self.next();\n",
     },
     Bug {
         name: "redis-guard-outlives-its-lease",

@@ -26,7 +26,10 @@ pub(crate) struct Abilities {
 
 /// Returns all programs for a store.
 pub(crate) fn programs(abilities: Abilities) -> BoxedStrategy<Program> {
-    let task = vec(operation(abilities), 1..=7);
+    // Most operations need a guard.
+    let first = prop::option::weighted(0.8, acquire(abilities).prop_map(Operation::Acquire));
+    let task = (first, vec(operation(abilities), 1..=7))
+        .prop_map(|(first, rest)| first.into_iter().chain(rest).collect());
     let client = vec(task, 1..=2).prop_map(|tasks| ClientProgram { tasks });
     (vec(client, 2..=4), faults(abilities))
         .prop_map(|(clients, faults)| Program { clients, faults })
@@ -47,6 +50,7 @@ fn operation(abilities: Abilities) -> BoxedStrategy<Operation> {
                 .boxed(),
         ),
         (22, span(0..1_500).prop_map(Operation::Work).boxed()),
+        (8, Just(Operation::Meet).boxed()),
         (14, Just(Operation::Release).boxed()),
         (4, Just(Operation::Drop).boxed()),
         (3, Just(Operation::CancelRelease).boxed()),
@@ -75,15 +79,16 @@ fn operation(abilities: Abilities) -> BoxedStrategy<Operation> {
         let lock = prop_oneof![2 => 0..=PERMITS, 1 => LEADER..=REQUEST];
         let broken =
             (lock, any::<bool>()).prop_map(|(lock, at_once)| Operation::Break { lock, at_once });
-        all.push((6, broken.boxed()));
+        all.push((8, broken.boxed()));
     }
     if abilities.records {
-        let once = cancel().prop_map(|cancel_after| Operation::Once { cancel_after });
-        all.push((5, once.boxed()));
+        let once = (span(0..600), cancel())
+            .prop_map(|(work, cancel_after)| Operation::Once { work, cancel_after });
+        all.push((6, once.boxed()));
         let lead =
             (span(0..1_500), span(0..500)).prop_map(|(wait, work)| Operation::Lead { wait, work });
         all.push((4, lead.boxed()));
-        all.push((2, Just(Operation::Observe).boxed()));
+        all.push((4, Just(Operation::Observe).boxed()));
     }
     Union::new_weighted(all).boxed()
 }
