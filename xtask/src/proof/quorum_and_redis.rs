@@ -12,12 +12,12 @@ pub(super) const BUGS: &[Bug] = &[
         new: "if redis.call('EXISTS', KEYS[2]) == 0 then",
     },
     Bug {
-        name: "redis-renewal-takes-the-lock",
+        name: "redis-short-reader-shortens-the-lock",
         suite: "redis",
-        breaks: "a late renewal of an expired lease takes the lock of the next holder",
-        file: "crates/leasehold-redis/src/scripts/renew.lua",
-        old: "  elseif not member then\n",
-        new: "  elseif not member and mark == '' and value ~= SHARED then\n    call('SET', lock, owner, 'PX', ttl)\n  elseif not member then\n",
+        breaks: "the key that keeps writers out ends with the shortest lease of the readers, and not with the longest",
+        file: "crates/leasehold-redis/src/scripts/parts/shared.lua",
+        old: "call('ZRANGE', readers, -1, -1, 'WITHSCORES')[2]",
+        new: "call('ZRANGE', readers, 0, 0, 'WITHSCORES')[2]",
     },
     Bug {
         name: "redis-break-opens-at-once",
@@ -58,14 +58,6 @@ pub(super) const BUGS: &[Bug] = &[
         file: "crates/leasehold-quorum/src/acquire/deciding.rs",
         old: "granted.fence.is_some() && granted.slot == slot",
         new: "granted.fence.is_some() && granted.slot.is_some() == slot.is_some()",
-    },
-    Bug {
-        name: "quorum-lease-counts-from-the-reply",
-        suite: "redis_of_three",
-        breaks: "the lease counts from the answer of a member, and not from the sending of the request",
-        file: "crates/leasehold-quorum/src/acquire/answers.rs",
-        old: "            None => (from.sent, true),\n",
-        new: "            None => (net.now.instant, true),\n",
     },
     Bug {
         name: "quorum-owner-is-reused",

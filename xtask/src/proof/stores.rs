@@ -91,4 +91,12 @@ pub(super) const BUGS: &[Bug] = &[
         old: "Some((_, version)) => Op::SetData(&self.paths.fence, text.as_bytes(), version),",
         new: "Some(_) => Op::SetData(&self.paths.fence, text.as_bytes(), client::ANY),",
     },
+    Bug {
+        name: "zookeeper-reader-joins-a-writer",
+        suite: "zookeeper",
+        breaks: "a reader joins the holder before it without a look whether that one shares the lock",
+        file: "crates/leasehold-zookeeper/src/store/acquire.rs",
+        old: "if !NodeData::read(&data).is_some_and(|data| data.shared) {",
+        new: "if NodeData::read(&data).is_none() {",
+    },
 ];
