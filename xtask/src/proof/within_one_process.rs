@@ -28,28 +28,12 @@ pub(super) const BUGS: &[Bug] = &[
         new: "Some(greatest) if greatest.fence == write.version.fence && greatest > write.version =>",
     },
     Bug {
-        name: "memory-former-leader-is-seen",
-        suite: "memory",
-        breaks: "an observer takes the holder of the lock for the leader that the last announcement names",
-        file: "crates/leasehold/src/election/leader_election.rs",
-        old: "holder.owner == Some(announcement.owner);",
-        new: "holder.owner.is_some();",
-    },
-    Bug {
         name: "file-downgrade-lets-a-writer-in",
         suite: "file",
         breaks: "a downgrade gives up the lock of the whole file, and a writer enters beside the reader",
         file: "crates/leasehold-file/src/kernel/lock_file.rs",
         old: "        let converted = whole_lock::try_lock(&self.file, Mode::Shared)?;\n",
         new: "        let converted = whole_lock::unlock(&self.file).is_ok();\n",
-    },
-    Bug {
-        name: "file-counter-without-a-lock",
-        suite: "file",
-        breaks: "readers that are let in together read the same counter, and have the same fence",
-        file: "crates/leasehold-file/src/locking/attempt.rs",
-        old: "    if !range_lock::try_lock(lock.file(), COUNTER_BYTE).map_err(failed)? {\n",
-        new: "    let is_counter_mine = range_lock::try_lock(lock.file(), COUNTER_BYTE).map_err(failed)?;\n    if !is_counter_mine && request.mode == Mode::Exclusive {\n",
     },
     Bug {
         name: "file-fence-follows-the-clock",
