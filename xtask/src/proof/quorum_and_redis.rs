@@ -67,12 +67,4 @@ pub(super) const BUGS: &[Bug] = &[
         old: "        let next = Owner::at(former.client(), former.since(), &*net.entropy);\n",
         new: "        let next = former;\n",
     },
-    Bug {
-        name: "quorum-fence-of-a-minority",
-        suite: "redis_of_three",
-        breaks: "the greatest fence of a minority is that of the lease, without a confirmation by a majority",
-        file: "crates/leasehold-quorum/src/ballot/mod.rs",
-        old: "        if confirmed >= needed {\n            return Decision::Won(fence);",
-        new: "        if confirmed >= 1 {\n            return Decision::Won(fence);",
-    },
 ];
