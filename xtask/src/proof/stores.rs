@@ -68,28 +68,12 @@ pub(super) const BUGS: &[Bug] = &[
         new: "return vec![is_empty(names.writers(lock))];",
     },
     Bug {
-        name: "zookeeper-writer-passes-who-barged",
-        suite: "zookeeper",
-        breaks: "a writer does not see a reader that went ahead of the queue",
-        file: "crates/leasehold-zookeeper/src/queue/decision.rs",
-        old: "before.last().or_else(|| barged.next_back())",
-        new: "before.last().or_else(|| barged.next_back().filter(|_| false))",
-    },
-    Bug {
         name: "zookeeper-break-opens-too-early",
         suite: "zookeeper",
         breaks: "an operator breaks a lease at its end, and the lock opens before the last renewal of its holder is over",
         file: "crates/leasehold-zookeeper/src/store/admin.rs",
         old: "        Ok(now.saturating_add(millis(ttl)))\n",
         new: "        Ok(now.saturating_add(millis(ttl / 100)))\n",
-    },
-    Bug {
-        name: "zookeeper-fence-drawn-twice",
-        suite: "zookeeper",
-        breaks: "a fence is drawn without a comparison of the counter, so readers that are let in together have the same one",
-        file: "crates/leasehold-zookeeper/src/store/acquire.rs",
-        old: "Some((_, version)) => Op::SetData(&self.paths.fence, text.as_bytes(), version),",
-        new: "Some(_) => Op::SetData(&self.paths.fence, text.as_bytes(), client::ANY),",
     },
     Bug {
         name: "zookeeper-reader-joins-a-writer",
