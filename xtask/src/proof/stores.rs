@@ -28,14 +28,6 @@ pub(super) const BUGS: &[Bug] = &[
         new: "p_number <= p_mode))",
     },
     Bug {
-        name: "postgres-result-overwritten",
-        suite: "postgres",
-        breaks: "a late holder writes its result over that of the next holder, since the record compares no versions",
-        file: "crates/leasehold-postgres/sql/records.sql",
-        old: "    if (r.seen_fence, r.seen_step) > (p_fence, p_step) then\n",
-        new: "    if r.seen_fence = p_fence and r.seen_step > p_step then\n",
-    },
-    Bug {
         name: "etcd-nearest-entry-only",
         suite: "etcd",
         breaks: "a waiter looks only at the entry directly before it, so a reader behind a reader passes the writer before both",
