@@ -18,6 +18,7 @@ mod package;
 mod platforms;
 mod postgres;
 mod programs;
+mod proof;
 mod public_api;
 mod python;
 mod quick;
@@ -41,6 +42,7 @@ Usage: cargo xtask COMMAND
   lint                          file sizes, layers and known defects (1 s)
   fix                           formats, and applies clippy's fixes
   mutants  [K/N]                lets cargo-mutants change the modules that decide
+  proof    [--list | NAME...]   puts known bugs back; random programs must find each
   sim      [--seeds A..B | --trace SEED] [--faults none|all|NAMES]
   faults   [--minutes N] [--store SUITE] [--seed N | --program FILE]
                                 random programs under random faults, on each store
@@ -109,6 +111,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             [] => Ok(mutants::run(&find()?, None)?),
             [part, rest @ ..] => none(rest).and_then(|()| Ok(mutants::run(&find()?, Some(part))?)),
         },
+        "proof" => Ok(proof::run(&find()?, rest)?),
         "sim" => Ok(commands::sim(&find()?, rest)?),
         "faults" => commands::faults(&find()?, rest),
         "bench" => Ok(bench::run(&find()?, rest)?),

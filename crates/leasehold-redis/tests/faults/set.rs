@@ -1,7 +1,5 @@
 use std::time::Duration;
 
-use leasehold::blocking;
-use leasehold::store::MemberHealth;
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisSet, until};
 use tokio::runtime::Builder;

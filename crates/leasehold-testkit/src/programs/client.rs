@@ -1,17 +1,18 @@
 //! One client of a program: carries out its operations, and logs what it does and sees.
 
+mod handles;
+
 use std::cell::RefCell;
 use std::future::Future;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::handle::Handle;
+use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::store::{BreakOptions, BreakTarget, Permits, Store, locked};
 use leasehold::{Client, Error, ErrorKind, Guard, Lock, Mode};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,9 @@ const CLOSE_MAX: Duration = Duration::from_secs(10);
 
 /// How often a client that works looks whether its guards are valid.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// The time between the moments at which tasks meet.
+const MEETING: Duration = Duration::from_millis(500);
 
 /// The retention of results: longer than any program.
 const RETENTION: Duration = Duration::from_secs(120);
@@ -124,6 +128,7 @@ impl Task<'_> {
                 cancel_after,
             } => self.acquire_all(*manner, *cancel_after).await,
             Operation::Work(span) => self.work(*span).await,
+            Operation::Meet => meet().await,
             Operation::Renew => self.renew().await,
             Operation::Downgrade => self.downgrade().await,
             Operation::Reenter => {
@@ -150,7 +155,7 @@ impl Task<'_> {
             Operation::RenewHandle => self.renew_handle().await,
             Operation::ReleaseHandle => self.release_handle().await,
             Operation::Break { lock, at_once } => self.break_lock(*lock, *at_once).await,
-            Operation::Once { cancel_after } => self.once(*cancel_after).await,
+            Operation::Once { work, cancel_after } => self.once(*work, *cancel_after).await,
             Operation::Lead { wait, work } => self.lead(*wait, *work).await,
             Operation::Observe => self.observe().await,
             Operation::Restart { close } => self.restart(*close).await,
@@ -341,97 +346,6 @@ impl Task<'_> {
         self.note(What::Released { hold, outcome });
     }
 
-    /// Writes the handle of the guard to a file.
-    fn detach(&mut self) {
-        let Some((hold, guard)) = self.guards.pop() else {
-            return;
-        };
-        self.look();
-        let lock = LOCKS
-            .iter()
-            .position(|lock| guard.key().as_str() == format!("{}{lock}", self.assignment.prefix));
-        let lock = lock.expect("one of the locks");
-        self.ending(hold, "detaches");
-        match guard.into_handle() {
-            Ok(handle) => {
-                let name = format!("{lock}-{}-{hold}", self.assignment.number);
-                let file = self.assignment.folder.join(name);
-                let written = std::fs::write(&file, handle.reveal());
-                written.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-            }
-            Err(error) => self.log.failed("into_handle", &error),
-        }
-    }
-
-    /// Takes one of the handles that a client left, so that no other client gets it.
-    fn take_handle(&self) -> Option<(LockIndex, Handle)> {
-        let folder: &Path = &self.assignment.folder;
-        let files = std::fs::read_dir(folder).expect("the folder of handles");
-        for file in files {
-            let path = file.expect("a file").path();
-            let name = path.file_name()?.to_str()?.to_owned();
-            let Some((lock, _)) = name.split_once('-') else {
-                continue;
-            };
-            let taken = folder.join(format!("taken by {} {name}", self.assignment.number));
-            if !name.starts_with("taken") && std::fs::rename(&path, &taken).is_ok() {
-                let text = std::fs::read_to_string(&taken).expect("a handle");
-                let handle = text.parse().expect("a handle");
-                return Some((lock.parse().expect("a lock"), handle));
-            }
-        }
-        None
-    }
-
-    async fn adopt(&mut self) {
-        let Some((lock, handle)) = self.take_handle() else {
-            return;
-        };
-        match self.client().adopt(&handle).await {
-            Ok(guard) => {
-                let hold = self.log.next_hold();
-                let fence = guard.fence().get();
-                let mode = match guard.mode() {
-                    Mode::Exclusive => HeldMode::Exclusive,
-                    Mode::Shared => HeldMode::Shared,
-                    Mode::Permit(_) => HeldMode::Permit,
-                };
-                self.note(What::Adopted {
-                    hold,
-                    lock,
-                    mode,
-                    fence,
-                });
-                self.keep(hold, guard);
-            }
-            Err(error) => self.log.failed("adopt", &error),
-        }
-    }
-
-    async fn renew_handle(&self) {
-        let Some((lock, handle)) = self.take_handle() else {
-            return;
-        };
-        match self.client().renew(&handle).await {
-            Ok(handle) => {
-                let hold = self.log.next_hold();
-                let name = format!("{lock}-{}-{hold}", self.assignment.number);
-                let file = self.assignment.folder.join(name);
-                std::fs::write(file, handle.reveal()).expect("a handle");
-            }
-            Err(error) => self.log.failed("renew of a handle", &error),
-        }
-    }
-
-    async fn release_handle(&self) {
-        let Some((_, handle)) = self.take_handle() else {
-            return;
-        };
-        if let Err(error) = self.client().release(&handle).await {
-            self.log.failed("release of a handle", &error);
-        }
-    }
-
     async fn break_lock(&self, lock: LockIndex, at_once: bool) {
         let (client, name) = (self.client(), self.name(lock));
         let holders = match client.breakable(&name).await {
@@ -465,14 +379,14 @@ impl Task<'_> {
         self.note(What::Broke { lock, outcome });
     }
 
-    async fn once(&self, cancel_after: Option<Millis>) {
+    async fn once(&self, work: Millis, cancel_after: Option<Millis>) {
         let once = self.client().once(self.name(REQUEST)).retention(RETENTION);
         let once = once.ttl(self.assignment.shortest_ttl).wait(millis(1_500));
         let own = format!("{}-{}", self.assignment.number, self.log.next_hold());
         let bytes = &own;
         let running = once.run(async |_| {
             SystemClock
-                .sleep_until(SystemClock.now() + millis(100))
+                .sleep_until(SystemClock.now() + millis(work))
                 .await;
             Ok::<_, Error>(bytes.as_bytes())
         });
@@ -541,6 +455,14 @@ async fn cancelled_after<T>(span: Option<Millis>, future: impl Future<Output = T
         Some(span) => within(&SystemClock, SystemClock.now() + millis(span), future).await,
         None => Some(future.await),
     }
+}
+
+/// Waits for the next moment at which tasks meet. All processes read the same clock.
+async fn meet() {
+    let moment = MEETING.as_nanos() as u64;
+    let next = SystemClock.now().as_nanos() / moment + 1;
+    let at = BootInstant::from_nanos(next * moment);
+    SystemClock.sleep_until(at).await;
 }
 
 fn millis(span: Millis) -> Duration {

@@ -1,12 +1,14 @@
 //! The random choice of programs.
 
+use std::ops::RangeInclusive;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 
 use super::operation::{
-    Acquire, ClientProgram, Fault, FaultStep, Manner, Millis, Operation, PERMITS, PathFault,
-    Program, Ttl,
+    Acquire, ClientProgram, Fault, FaultStep, LEADER, LockIndex, Manner, Millis, Operation,
+    PERMITS, PathFault, Program, REQUEST, Ttl,
 };
 
 /// What a store's clients and servers can suffer, and what it offers.
@@ -24,9 +26,29 @@ pub(crate) struct Abilities {
     pub(crate) server_faults: usize,
 }
 
-/// Returns all programs for a store.
+/// Returns all programs for a store. Some use only what the store keeps beside locks, since that is rare among all operations.
 pub(crate) fn programs(abilities: Abilities) -> BoxedStrategy<Program> {
-    let task = vec(operation(abilities), 1..=7);
+    // Most operations need a guard.
+    let first = prop::option::weighted(0.8, acquire(abilities).prop_map(Operation::Acquire));
+    let on_locks = program(first.boxed(), operation(abilities), abilities);
+    if !abilities.records {
+        return on_locks;
+    }
+    let mut all = on_records(abilities);
+    all.push((4, span(0..500).prop_map(Operation::Work).boxed()));
+    all.push((4, Just(Operation::Meet).boxed()));
+    let operation = Union::new_weighted(all).boxed();
+    let on_records = program(Just(None).boxed(), operation, abilities);
+    prop_oneof![5 => on_locks, 1 => on_records].boxed()
+}
+
+fn program(
+    first: BoxedStrategy<Option<Operation>>,
+    operation: BoxedStrategy<Operation>,
+    abilities: Abilities,
+) -> BoxedStrategy<Program> {
+    let task = (first, vec(operation, 1..=7))
+        .prop_map(|(first, rest)| first.into_iter().chain(rest).collect());
     let client = vec(task, 1..=2).prop_map(|tasks| ClientProgram { tasks });
     (vec(client, 2..=4), faults(abilities))
         .prop_map(|(clients, faults)| Program { clients, faults })
@@ -34,7 +56,6 @@ pub(crate) fn programs(abilities: Abilities) -> BoxedStrategy<Program> {
 }
 
 fn operation(abilities: Abilities) -> BoxedStrategy<Operation> {
-    let cancel = || prop_oneof![3 => Just(None), 1 => span(0..400).prop_map(Some)];
     let mut all: Vec<(u32, BoxedStrategy<Operation>)> = vec![
         (30, acquire(abilities).prop_map(Operation::Acquire).boxed()),
         (
@@ -47,6 +68,7 @@ fn operation(abilities: Abilities) -> BoxedStrategy<Operation> {
                 .boxed(),
         ),
         (22, span(0..1_500).prop_map(Operation::Work).boxed()),
+        (8, Just(Operation::Meet).boxed()),
         (14, Just(Operation::Release).boxed()),
         (4, Just(Operation::Drop).boxed()),
         (3, Just(Operation::CancelRelease).boxed()),
@@ -72,19 +94,40 @@ fn operation(abilities: Abilities) -> BoxedStrategy<Operation> {
         all.extend(handles.map(|operation| (2, Just(operation).boxed())));
     }
     if abilities.breaks {
-        let broken = (0..=PERMITS, any::<bool>())
-            .prop_map(|(lock, at_once)| Operation::Break { lock, at_once });
-        all.push((6, broken.boxed()));
+        all.push((6, break_one_of(0..=PERMITS)));
     }
     if abilities.records {
-        let once = cancel().prop_map(|cancel_after| Operation::Once { cancel_after });
-        all.push((5, once.boxed()));
-        let lead =
-            (span(0..1_500), span(0..500)).prop_map(|(wait, work)| Operation::Lead { wait, work });
-        all.push((4, lead.boxed()));
-        all.push((2, Just(Operation::Observe).boxed()));
+        all.extend(on_records(abilities));
     }
     Union::new_weighted(all).boxed()
+}
+
+/// Requests that run once, and elections.
+fn on_records(abilities: Abilities) -> Vec<(u32, BoxedStrategy<Operation>)> {
+    let once = (span(0..600), cancel())
+        .prop_map(|(work, cancel_after)| Operation::Once { work, cancel_after });
+    let lead =
+        (span(0..1_500), span(0..500)).prop_map(|(wait, work)| Operation::Lead { wait, work });
+    let mut all = vec![
+        (6, once.boxed()),
+        (4, lead.boxed()),
+        (4, Just(Operation::Observe).boxed()),
+    ];
+    if abilities.breaks {
+        all.push((2, break_one_of(LEADER..=REQUEST)));
+    }
+    all
+}
+
+fn break_one_of(locks: RangeInclusive<LockIndex>) -> BoxedStrategy<Operation> {
+    (locks, any::<bool>())
+        .prop_map(|(lock, at_once)| Operation::Break { lock, at_once })
+        .boxed()
+}
+
+/// After how long the caller drops the future of a call.
+fn cancel() -> impl Strategy<Value = Option<Millis>> {
+    prop_oneof![3 => Just(None), 1 => span(0..400).prop_map(Some)]
 }
 
 fn acquire(abilities: Abilities) -> impl Strategy<Value = Acquire> {
@@ -113,7 +156,7 @@ fn manner() -> impl Strategy<Value = Manner> {
     prop_oneof![
         1 => Just(Manner::Try),
         4 => span(200..3_000).prop_map(Manner::Wait),
-        1 => span(200..1_500).prop_map(Manner::Barge),
+        2 => span(200..1_500).prop_map(Manner::Barge),
     ]
 }
 

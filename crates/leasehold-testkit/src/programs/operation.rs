@@ -42,6 +42,8 @@ pub(crate) enum Operation {
     },
     /// Works under all guards of the task, and looks again and again whether they are valid.
     Work(Millis),
+    /// Waits for the next whole half second, so that calls of several tasks begin at one moment.
+    Meet,
     Renew,
     Downgrade,
     Reenter,
@@ -59,7 +61,9 @@ pub(crate) enum Operation {
         lock: LockIndex,
         at_once: bool,
     },
+    /// Runs the request, whose body takes this long.
     Once {
+        work: Millis,
         cancel_after: Option<Millis>,
     },
     /// Campaigns, announces, works as the leader, and resigns.

@@ -136,7 +136,8 @@ impl Arena {
         })
     }
 
-    /// Waits until nothing is left of the program, but not for ever.
+    /// Waits until nothing is left of the program, but not for ever. A queue may outlive its clients by ten seconds, on a Redis
+    /// server that was away when they ended.
     fn leftovers(&self, prefix: &str) -> Vec<Violation> {
         let end = SystemClock.now() + LEFT_MAX;
         loop {
@@ -211,15 +212,17 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Causes the faults, and waits for the clients.
+    /// Causes the faults, and waits for the clients. Once all of them have ended, no further fault begins.
     fn finish(mut self) -> (Vec<Event>, Vec<Violation>) {
         let mut steps = timeline(&self.program.faults);
         steps.sort_by_key(|(at, ..)| *at);
         for (at, phase, step) in steps {
-            while SystemClock.now() < self.begun + at {
+            while SystemClock.now() < self.begun + at && !self.have_ended() {
                 pause(LOOK);
             }
-            self.carry_out(phase, step);
+            if phase != Phase::Begin || !self.have_ended() {
+                self.carry_out(phase, step);
+            }
         }
         let end = SystemClock.now() + FINISH_MAX;
         let mut violations = Vec::new();
@@ -236,6 +239,10 @@ impl<'a> Running<'a> {
             self.events.extend(client.finish());
         }
         (self.events, violations)
+    }
+
+    fn have_ended(&mut self) -> bool {
+        self.clients.iter_mut().all(RunningClient::has_ended)
     }
 
     fn carry_out(&mut self, phase: Phase, step: &FaultStep) {
