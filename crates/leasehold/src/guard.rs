@@ -401,8 +401,8 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer. The store keeps
-    /// trying in the background, and the TTL frees the lock at the latest.
+    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer within a third of the TTL, and 10 s at most;
+    /// after a loss, within 100 ms. The client repeats the release in the background, and the TTL frees the lock at the latest.
     ///
     /// # Cancel safety
     ///

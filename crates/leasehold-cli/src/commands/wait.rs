@@ -4,7 +4,7 @@ use std::mem;
 use std::time::Duration;
 
 use clap::Args;
-use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::store::Holder;
 use leasehold::{Client, Error};
 
@@ -49,7 +49,11 @@ pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure
         let began = SystemClock.now();
         let (mut pause, mut known, mut is_silent) = (SHORTEST, None, false);
         loop {
-            let asked = client.holders(&args.name).await;
+            // The first question has time for an answer, however short the wait.
+            let end = limit.map(|wait| began + wait.max(ANSWER_MIN));
+            let Some(asked) = until(end, client.holders(&args.name)).await else {
+                return Err(silent(args, limit.unwrap_or_default()));
+            };
             let waited = SystemClock.now().since(began);
             let is_over = limit.is_some_and(|wait| waited >= wait);
             match asked {
@@ -91,6 +95,22 @@ pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure
     })
 }
 
+async fn until<T>(end: Option<BootInstant>, future: impl Future<Output = T>) -> Option<T> {
+    match end {
+        Some(end) => within(&SystemClock, end, future).await,
+        None => Some(future.await),
+    }
+}
+
+fn silent(args: &WaitArgs, wait: Duration) -> Failure {
+    let text = format!(
+        "cannot tell whether lock {:?} is free: no answer within {}",
+        args.name,
+        humantime::format_duration(wait.max(ANSWER_MIN))
+    );
+    Failure::new(ExitCode::UNREACHABLE, text)
+}
+
 fn still_held(args: &WaitArgs, wait: Duration, holders: &[Holder]) -> Failure {
     let text = format!(
         "gave up after {}: lock {:?} is held by {}",
@@ -112,6 +132,9 @@ async fn unknown(client: &Client, name: &str, error: Error) -> Failure {
         Err(failure) => failure,
     }
 }
+
+/// The least time for an answer.
+const ANSWER_MIN: Duration = Duration::from_millis(500);
 
 /// The pauses between two questions grow from the first to the second.
 const SHORTEST: Duration = Duration::from_millis(50);

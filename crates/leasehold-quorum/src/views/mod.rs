@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold_types::{
     BreakRecord, BrokenLease, Error, ErrorKind, Holder, Key, ListedLock, LockListing,
-    MemberFailure, MemberId, Visibility, Waiter,
+    MemberFailure, MemberId, MemberRecord, MemberSet, Visibility, Waiter,
 };
 
 use crate::ballot::majority;
 use crate::errors::too_few;
+use crate::trust::UntrustedReason;
 
 /// The answers of all members to one question, and the failures of the others.
 #[derive(Debug)]
@@ -43,6 +44,23 @@ impl<T> Answers<T> {
             return Err(too_few(members, 0, self.failures));
         }
         Ok((self.given, self.failures, needed))
+    }
+}
+
+/// Checks that a member belongs to the quorum of these members. A member without a record belongs to no other.
+///
+/// # Errors
+///
+/// [`ErrorKind::Misconfigured`] with both lists, if its record names other members.
+pub fn check_members(record: Option<&MemberRecord>, ours: &MemberSet) -> Result<(), Error> {
+    match record {
+        Some(record) if record.set.ids != ours.ids => Err(UntrustedReason::OtherSet {
+            theirs: record.set.clone(),
+            generation: record.configuration(),
+            ours: ours.clone(),
+        }
+        .error()),
+        _ => Ok(()),
     }
 }
 

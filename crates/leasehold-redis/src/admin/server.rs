@@ -3,11 +3,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use leasehold::env::Env;
-use leasehold::store::MemberId;
-use leasehold::{Error, Key};
+use leasehold::store::{LockRequest, MemberId, MemberSet};
+use leasehold::{Error, ErrorKind, Key};
+use leasehold_quorum::views::check_members;
 use leasehold_quorum::{MemberIndex, PerMember, Reply, Request};
 
-use crate::codec::{Names, RIGHTS, Rights, refused};
+use crate::codec::{Names, RIGHTS, Rights, member_record, refused};
 use crate::driver::Driver;
 use crate::resp::{CommandWriter, Value};
 use crate::scripts::Script;
@@ -27,8 +28,8 @@ pub(crate) struct Server {
     number: MemberIndex,
 }
 
-/// How long a server may take to answer.
-pub(crate) const LIMIT: Duration = Duration::from_secs(5);
+/// How long a server may take to answer, as on the other stores.
+pub(crate) const LIMIT: Duration = LockRequest::LIMIT_MAX;
 
 /// The rights that a user needs to inspect locks.
 pub(crate) const INSPECT_RIGHTS: Rights =
@@ -168,6 +169,19 @@ impl Server {
             }
         }
         Ok(values)
+    }
+
+    /// Checks that the server belongs to the quorum of these members, as far as this user may know.
+    pub(crate) async fn check_members(&self, ours: &MemberSet) -> Result<(), Error> {
+        let answers = self.ask(member_record::ask).await?;
+        let answer = answers
+            .first()
+            .ok_or_else(|| self.invalid_response("HGETALL"))?;
+        match member_record::read(answer, self.user()) {
+            Ok(record) => check_members(record.as_ref(), ours).map_err(|error| self.named(error)),
+            Err(error) if error.kind() == ErrorKind::Refused => Ok(()),
+            Err(error) => Err(self.named(error)),
+        }
     }
 
     /// Returns the answer of a script unless it is an error. The script may have done part of its work.

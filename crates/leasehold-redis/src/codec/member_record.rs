@@ -104,12 +104,17 @@ fn checked(id: &MemberId) -> Result<&str, Error> {
     Err(Error::new(ErrorKind::InvalidInput, rule))
 }
 
+/// Asks for the record, for [`read()`].
+pub(crate) fn ask(out: &mut CommandWriter<'_>) {
+    out.command("HGETALL").arg(MEMBER_RECORD);
+}
+
 /// Reads the answer to HGETALL.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Corrupt`], with the name of the field, if [`write()`] does not write it like that.
-pub(super) fn read(answer: &Value, user: &str) -> Result<Option<MemberRecord>, Error> {
+pub(crate) fn read(answer: &Value, user: &str) -> Result<Option<MemberRecord>, Error> {
     if let Value::Error { code, message } = answer {
         return Err(match is_wrong_type(code, message) {
             true => not_a_hash(),

@@ -20,7 +20,7 @@ mod failure;
 mod info;
 mod lease;
 mod lock_value;
-mod member_record;
+pub(crate) mod member_record;
 mod names;
 mod notification;
 mod record;

@@ -16,7 +16,8 @@ use super::session::RedisSession;
 use crate::admin::Server;
 
 impl RedisSession {
-    /// Asks all members at once. A member that is much slower than a majority counts as silent.
+    /// Asks all members at once. A member that is much slower than a majority counts as silent. One that belongs to another
+    /// quorum is not asked, since its answer would tell nothing of this one.
     pub(super) async fn ask_each<'a, T, F>(&'a self, ask: impl Fn(&'a Server) -> F) -> Answers<T>
     where
         F: Future<Output = Result<T, Error>>,
@@ -29,7 +30,14 @@ impl RedisSession {
             .enumerate()
             .map(|(index, server)| {
                 let answer = ask(server);
-                async move { (index, answer.await) }
+                let set = &self.store.set;
+                async move {
+                    let answer = match server.check_members(set).await {
+                        Ok(()) => answer.await,
+                        Err(error) => Err(error),
+                    };
+                    (index, answer)
+                }
             })
             .collect();
         let mut answers: Vec<Option<Result<T, Error>>> =

@@ -146,11 +146,12 @@ impl<'a> Attempt<'a> {
     /// Returns whether the store confirmed the release.
     fn release(&self) -> impl Future<Output = bool> + Send + 'static {
         let (context, request) = (Arc::clone(&self.client.context), Arc::clone(&self.request));
+        let end = self.client.now() + request.ttl;
         async move {
             let outcome = context.session.release(&request).await;
             tracing::debug!(key = %request.key, ?outcome, "freed an attempt that was not used");
             if outcome.is_err() {
-                context.leave_unconfirmed(&request);
+                context.leave_unconfirmed(end);
             }
             outcome.is_ok()
         }

@@ -49,8 +49,8 @@ macro_rules! lock_option {
         /// lost too, because its work may still be running. If one lock of a set is lost, the others are
         /// released without a delay.
         ///
-        /// TTL and delay together must not exceed the store's longest TTL (60 s, unless the members of a
-        /// quorum agreed on another). If locks end with their process, no lease could last longer, and a
+        /// TTL and delay together must not exceed the store's longest TTL: a day, and on a quorum 60 s, unless its members
+        /// agreed on another. If locks end with their process, no lease could last longer, and a
         /// delay is unsupported.
         #[doc(alias = "cooldown")]
         pub fn lock_delay(mut self, span: Duration) -> Self {

@@ -24,8 +24,8 @@ impl Guard {
     /// # Errors
     ///
     /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended, with the
-    /// [reason](Error::lost_reason); the output, if there was one, is dropped. A release that fails afterwards is logged, not
-    /// returned.
+    /// [reason](Error::lost_reason); the output, if there was one, is dropped. A [release](Self::release) that fails afterwards
+    /// is logged, not returned.
     ///
     /// # Cancel safety
     ///
@@ -46,7 +46,6 @@ impl Guard {
     /// ```
     pub async fn run<T>(self, body: impl AsyncFnOnce(&Self) -> T) -> Result<T, Error> {
         let output = self.until_lost(body(&self)).await;
-        let output = output.and_then(|output| self.ensure(Duration::ZERO).map(|()| output));
         self.release_quietly().await;
         output
     }
@@ -88,7 +87,8 @@ impl Guard {
         tokio::select! {
             biased;
             reason = self.lost() => Err(self.lost_error(reason)),
-            output = body => Ok(output),
+            // A body that blocked may have slept through the loss.
+            output = body => self.ensure(Duration::ZERO).map(|()| output),
         }
     }
 

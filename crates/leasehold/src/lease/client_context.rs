@@ -11,7 +11,7 @@ use super::unconfirmed_releases::UnconfirmedReleases;
 use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{
-    Admin, Guarantees, Inspection, LeaseTerms, LockRequest, Records, Session, SessionContext, Store,
+    Admin, Guarantees, Inspection, LeaseTerms, Records, Session, SessionContext, Store,
 };
 use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
 use crate::types::{ClientInfo, Error, ErrorKind, exact_span};
@@ -33,6 +33,8 @@ pub(crate) struct ClientContext {
     /// Attempts, releases and clean-ups in progress.
     pub(crate) shutdown_tracker: TaskTracker,
     unconfirmed: UnconfirmedReleases,
+    /// Whether the session counts the releases that were not confirmed. If so, it repeats them itself, and each has a limit.
+    pub(super) session_counts_releases: bool,
     /// Whether the store has ever decided an attempt of this client, or answered that it is not ready. If so, its
     /// address is right.
     was_answered: AtomicBool,
@@ -48,9 +50,12 @@ impl ClientContext {
     ) -> Self {
         let info = Arc::new(info);
         let context = SessionContext::of_client(env.clone(), Arc::clone(&info), runtime);
+        let renew_now = Arc::clone(context.renewal_request());
+        let session = store.open(context);
         Self {
-            renew_now: Arc::clone(context.renewal_request()),
-            session: store.open(context),
+            renew_now,
+            session_counts_releases: session.unconfirmed_releases().is_some(),
+            session,
             guarantees: store.guarantees(),
             terms: store.terms(),
             metrics: Arc::new(ClientMetrics::new(&store.to_string())),
@@ -107,10 +112,9 @@ impl ClientContext {
         spans::released(span, end);
     }
 
-    /// Records that the store did not confirm the release of `request`.
-    pub(crate) fn leave_unconfirmed(&self, request: &LockRequest) {
-        let now = self.now();
-        self.unconfirmed.add(now + request.ttl, now);
+    /// Records that the store did not confirm the release of a lease that is over at `end`.
+    pub(crate) fn leave_unconfirmed(&self, end: BootInstant) {
+        self.unconfirmed.add(end, self.now());
     }
 
     /// Waits until all tasks in progress have ended, for at most `limit`. Fails if some have not, or if releases that may
@@ -128,13 +132,16 @@ impl ClientContext {
         if count == 0 {
             return Ok(());
         }
-        let limit = exact_span(limit);
+        let within = match finished {
+            Some(()) => String::new(),
+            None => format!(" within {}", exact_span(limit)),
+        };
         let text = match count {
             1 => format!(
-                "the store did not confirm a release within {limit}; its lock may stay held until its TTL is over"
+                "the store did not confirm a release{within}; its lock may stay held until its TTL is over"
             ),
             _ => format!(
-                "the store did not confirm {count} releases within {limit}; their locks may stay held until their TTL is over"
+                "the store did not confirm {count} releases{within}; their locks may stay held until their TTL is over"
             ),
         };
         let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();

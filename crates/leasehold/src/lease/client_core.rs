@@ -1,9 +1,12 @@
 use std::fmt;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::poll;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{Instrument as _, Span};
@@ -18,7 +21,7 @@ use crate::env::clock::BootInstant;
 use crate::runtime::background::{Background, Call, Process, Running};
 use crate::store::{LockRequest, ReleaseReply};
 use crate::telemetry::{HoldEnd, ReleaseEnd, spans};
-use crate::types::{Error, ErrorKind, forked};
+use crate::types::{Error, ErrorKind, forked, rough_span};
 
 /// The state that a client's locks and guards share.
 pub(crate) struct ClientCore {
@@ -198,27 +201,53 @@ impl ClientCore {
     }
 
     /// Stops renewing and frees the lock. After an unclean end of a lock with a delay, the lease ends by itself
-    /// instead. If the future is dropped, the background thread frees the lock. Must not be called in a forked child.
+    /// instead. If the store does not answer in time, or the future is dropped, the background thread frees the lock. Must
+    /// not be called in a forked child.
     pub(crate) async fn release(&self, held_lease: &HeldLease) -> Result<ReleaseReply, Error> {
         let release = self.begin_release(held_lease);
         if release.stays_closed {
             return Ok(release.leave_closed(&self.context));
         }
+        let request = Arc::clone(&release.request);
+        let limit = release.caller_limit();
+        let freeing = release.traced(self.context.session.release(&request));
         let mut unfinished = UnfinishedRelease {
             client: self,
             release: Some((release, self.context.shutdown_tracker.token())),
         };
-        let outcome = match &unfinished.release {
-            Some((release, _)) => {
-                let freeing = self.context.session.release(&release.request);
-                self.call(release.traced(freeing)).await
-            }
-            None => unreachable!("only its end takes it out"),
+        let mut call = pin!(self.call(freeing));
+        let answer = match poll!(call.as_mut()) {
+            Poll::Ready(outcome) => Some(outcome),
+            Poll::Pending if self.context.session_counts_releases => Some(call.await),
+            // Boxed, since most releases need no room for a timer.
+            Poll::Pending => Box::pin(self.within(limit, call)).await,
+        };
+        let Some(outcome) = answer else {
+            return Err(self.not_confirmed(&request, limit));
         };
         if let Some((release, _tracked)) = unfinished.release.take() {
             release.end(&self.context, &outcome);
         }
         outcome
+    }
+
+    async fn within<T>(&self, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            output = future => Some(output),
+            () = self.sleep_until(self.now() + limit) => None,
+        }
+    }
+
+    fn not_confirmed(&self, request: &LockRequest, limit: Duration) -> Error {
+        let limit = rough_span(limit);
+        let text = format!(
+            "no answer to the release within {limit}; the client repeats it in the background"
+        );
+        Error::new(ErrorKind::Unreachable, text)
+            .with_unknown_effect()
+            .with_key(&request.key)
+            .with_store(self.context.store.to_string())
     }
 
     /// The same, on the background thread. It begins at once, so that a later attempt of this client comes after it.
@@ -246,6 +275,7 @@ impl ClientCore {
         let request = Arc::clone(held_lease.request());
         LockRelease {
             span: spans::release(&request.key),
+            ends: now + request.ttl,
             request,
             stays_closed,
             was_valid,
@@ -254,6 +284,9 @@ impl ClientCore {
     }
 }
 
+/// How long a caller waits for the release of a lost lock.
+const LOST_LIMIT: Duration = Duration::from_millis(100);
+
 /// The release of a lock that is no longer renewed.
 struct LockRelease {
     request: Arc<LockRequest>,
@@ -261,12 +294,23 @@ struct LockRelease {
     stays_closed: bool,
     /// Whether the lock was still held when its release began.
     was_valid: bool,
+    /// When the lease is over, even if its last renewal was still on its way.
+    ends: BootInstant,
     /// Whether an earlier copy of the release may have been carried out.
     is_repeated: bool,
     span: Span,
 }
 
 impl LockRelease {
+    /// For how long a caller waits for the answer. The release of a lost lock changes little, and its caller should learn of the
+    /// loss.
+    fn caller_limit(&self) -> Duration {
+        match self.was_valid {
+            true => self.request.limit(),
+            false => LOST_LIMIT,
+        }
+    }
+
     fn leave_closed(&self, context: &ClientContext) -> ReleaseReply {
         let _entered = self.span.enter();
         let (key, delay) = (&self.request.key, self.request.delay);
@@ -302,7 +346,7 @@ impl LockRelease {
         };
         context.released(end, &self.span);
         if outcome.is_err() {
-            context.leave_unconfirmed(&self.request);
+            context.leave_unconfirmed(self.ends);
         }
         let _entered = self.span.enter();
         tracing::debug!(key = %self.request.key, ?outcome, "release");

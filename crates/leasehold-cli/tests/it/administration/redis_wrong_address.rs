@@ -49,6 +49,23 @@ fn wrong_list_of_servers_ends_the_wait() {
 }
 
 #[test]
+fn one_member_alone_answers_no_question() {
+    let (sandbox, servers) = Sandbox::on_quorum(3);
+    let one = &servers.urls()[..1];
+    for args in [
+        "status x",
+        "status --check x",
+        "wait -w 1s x",
+        "ls",
+        "waiters x",
+        "break --yes x",
+    ] {
+        let refused = sandbox.run_at(one, args);
+        refused.fails(78, &["belongs to another quorum"]);
+    }
+}
+
+#[test]
 fn address_of_etcd_at_another_server_is_doubted() {
     let server = RedisServer::start();
     let address = format!("127.0.0.1:{}", server.port());

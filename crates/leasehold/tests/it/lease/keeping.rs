@@ -373,6 +373,34 @@ async fn a_release_without_an_answer_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn caller_of_a_slow_release_goes_on() {
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    let lost = fixture.client.lock("y").acquire().await.unwrap();
+    lost.give_up();
+    fixture.store.set(Fault::Slow(TTL * 10));
+    for (guard, limit) in [(guard, TTL / 3), (lost, Duration::from_millis(100))] {
+        let begun = fixture.now();
+        let error = guard.release().await.unwrap_err();
+        assert_eq!(error.effect(), Effect::Unknown);
+        let waited = fixture.now().since(begun);
+        assert!(waited <= limit + Duration::from_millis(1), "{waited:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn close_forgets_releases_whose_lease_ended() {
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Frozen);
+    let begun = fixture.now();
+    assert!(guard.release().await.is_err());
+    fixture.pass(TTL - fixture.now().since(begun)).await;
+    fixture.store.set(Fault::None);
+    fixture.client.close(Duration::ZERO).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn renewal_on_demand_moves_the_deadline() {
     let fixture = Fixture::new();
     let guard = fixture.client.lock("x").acquire().await.unwrap();

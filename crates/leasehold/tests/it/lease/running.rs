@@ -43,3 +43,14 @@ async fn run_returns_the_output_of_its_body() {
     assert_eq!(done.unwrap(), (fence, "done"));
     assert!(is_free(&fixture.client, "x").await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn body_that_slept_through_a_loss_fails() {
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    let outcome = guard.until_lost(async { guard.give_up() }).await;
+    assert_eq!(
+        outcome.unwrap_err().lost_reason(),
+        Some(LostReason::GivenUp)
+    );
+}
