@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use leasehold::blocking;
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisSet, until};
 use tokio::runtime::Builder;
@@ -17,6 +18,11 @@ pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_millis(150);
 pub(crate) fn store(urls: &[String], max_ttl: Duration) -> RedisStore {
     let store = RedisStore::new(urls).unwrap_or_else(|error| panic!("{error}"));
     store.clock_tolerance(CLOCK_TOLERANCE).max_ttl(max_ttl)
+}
+
+/// Returns a client of that store.
+pub(crate) fn client(urls: &[String], max_ttl: Duration) -> blocking::Client {
+    blocking::Client::new(store(urls, max_ttl))
 }
 
 /// Initializes a quorum of those `servers` that are at `urls`. They have just started, and have a vote at once.

@@ -29,7 +29,6 @@ use libtest_mimic::Arguments;
 
 use crate::harness::Suite;
 use trials::{Started, programs_trial, trials};
-pub(crate) use worker::WORKER_ARG;
 
 /// Runs the contract for each suite, as the `main` of a test program without the usual harness. The arguments of the
 /// program choose tests, as those of any test program do.

@@ -13,9 +13,7 @@ use std::time::Duration;
 use leasehold::Client;
 
 use crate::harness::Suite;
-use crate::programs;
-
-pub(crate) const WORKER_ARG: &str = "--leasehold-worker";
+use crate::programs::{self, WORKER_ARG};
 
 /// Runs the worker and returns `true` if this process was started as one.
 pub(crate) fn run_if_worker(suites: &[Suite]) -> bool {

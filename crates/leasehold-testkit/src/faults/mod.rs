@@ -18,6 +18,8 @@ mod history;
 #[cfg(feature = "internal")]
 mod protected_resource;
 mod proxy;
+#[cfg(feature = "internal")]
+mod worker;
 
 #[cfg(feature = "internal")]
 #[doc(hidden)]

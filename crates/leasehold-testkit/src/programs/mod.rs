@@ -14,5 +14,5 @@ mod process;
 mod run;
 mod search;
 
-pub(crate) use process::{JOB, run_client};
+pub(crate) use process::{JOB, WORKER_ARG, run_client};
 pub(crate) use search::search;

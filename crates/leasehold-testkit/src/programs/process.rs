@@ -7,8 +7,10 @@ use std::thread::JoinHandle;
 
 use super::client::{Assignment, Log, perform};
 use super::history::Event;
-use crate::contract::WORKER_ARG;
 use crate::harness::OpenAt;
+
+/// The first argument of a test program that starts as a worker.
+pub(crate) const WORKER_ARG: &str = "--leasehold-worker";
 
 /// The job of a worker process that carries out one client of a program.
 pub(crate) const JOB: &str = "program";
