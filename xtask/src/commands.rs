@@ -84,11 +84,41 @@ pub(crate) fn sim(workspace: &Workspace, arguments: &[String]) -> Result<(), Str
     succeed(cargo(workspace, words).args(arguments))
 }
 
-/// Breaks servers, networks, and processes under a lock.
-pub(crate) fn faults(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
+/// Runs random programs under random faults on the stores.
+pub(crate) fn faults(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let mut rest = arguments.iter();
+    let mut minutes = "1".to_owned();
+    let (mut suite, mut settings) = (String::new(), Vec::new());
+    while let Some(option) = rest.next() {
+        let value = rest.next().cloned();
+        let value = value.ok_or_else(|| Failure::Usage(format!("{option} takes a value")))?;
+        match option.as_str() {
+            "--minutes" => minutes = value,
+            "--store" => suite = format!("{value}::"),
+            "--seed" => settings.push(("SEED", value)),
+            "--program" => settings.push(("FILE", value)),
+            _ => return Err(Failure::Usage(format!("unknown option {option:?}"))),
+        }
+    }
+    let rule = || Failure::Usage(format!("--minutes takes a number above 0, not {minutes:?}"));
+    let minutes: f64 = minutes.parse().map_err(|_| rule())?;
+    if !(minutes > 0.0 && minutes.is_finite()) {
+        return Err(rule());
+    }
+    settings.push(("SECONDS", format!("{:.0}", (minutes * 60.0).ceil())));
     setup::run(workspace, &["redis-py".to_owned()])?;
-    let words = "test --quiet --package leasehold-redis --test faults -- soak";
-    with_servers(workspace, words, arguments)
+    let words = "test --quiet --no-fail-fast --test contract";
+    let mut programs = cargo(workspace, words);
+    for store in ["", "-file", "-redis", "-postgres", "-etcd", "-zookeeper"] {
+        programs.arg(format!("--package=leasehold{store}"));
+    }
+    suite::equip(&mut programs, workspace)?;
+    for (name, value) in settings {
+        programs.env(format!("LEASEHOLD_PROGRAMS_{name}"), value);
+    }
+    programs.args(["--", "--nocapture"]);
+    programs.arg(format!("{suite}random_programs_break_no_promise"));
+    Ok(succeed(programs.stdin(Stdio::inherit()))?)
 }
 
 /// Runs Redis servers until Ctrl-C, to try things out by hand.

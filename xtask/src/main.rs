@@ -18,6 +18,7 @@ mod package;
 mod platforms;
 mod postgres;
 mod programs;
+mod proof;
 mod public_api;
 mod python;
 mod quick;
@@ -41,8 +42,10 @@ Usage: cargo xtask COMMAND
   lint                          file sizes, layers and known defects (1 s)
   fix                           formats, and applies clippy's fixes
   mutants  [K/N]                lets cargo-mutants change the modules that decide
+  proof    [--list | NAME...]   puts known bugs back; random programs must find each
   sim      [--seeds A..B | --trace SEED] [--faults none|all|NAMES]
-  faults   [--minutes N] [--seed N] [--only FAULT]   breaks real servers
+  faults   [--minutes N] [--store SUITE] [--seed N | --program FILE]
+                                random programs under random faults, on each store
   bench    [--quick] [SECTION]...   compares with other libraries; `report` writes
   instructions [--record | --profile] [NAME]...      counts instructions of hot paths
   package  [x86_64|aarch64]...  builds and checks the packages of the command
@@ -108,8 +111,9 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             [] => Ok(mutants::run(&find()?, None)?),
             [part, rest @ ..] => none(rest).and_then(|()| Ok(mutants::run(&find()?, Some(part))?)),
         },
+        "proof" => Ok(proof::run(&find()?, rest)?),
         "sim" => Ok(commands::sim(&find()?, rest)?),
-        "faults" => Ok(commands::faults(&find()?, rest)?),
+        "faults" => commands::faults(&find()?, rest),
         "bench" => Ok(bench::run(&find()?, rest)?),
         "instructions" => Ok(commands::instructions(&find()?, rest)?),
         "package" => Ok(package::run(&find()?, rest)?),

@@ -76,7 +76,7 @@ pub(crate) fn run(workspace: &Workspace, part: Option<&str>) -> Result<(), Strin
 }
 
 /// Checks the last commit out to `tree`, whose place never changes, so that cargo rebuilds only what changed.
-fn check_out(workspace: &Workspace, tree: &Path) -> Result<(), String> {
+pub(crate) fn check_out(workspace: &Workspace, tree: &Path) -> Result<(), String> {
     if !tree.is_dir() {
         let mut clone = Command::new("git");
         clone.args(["clone", "--quiet", "--no-checkout"]);

@@ -1,20 +1,42 @@
 //! The contract of stores, kept by etcd.
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use leasehold::Key;
-use leasehold::store::Store;
+use leasehold::store::{Store, locked};
 use leasehold_etcd::EtcdStore;
 use leasehold_testkit::contract;
-use leasehold_testkit::faults::Proxy;
-use leasehold_testkit::harness::{Harness, Optional, Suite};
-use leasehold_testkit::servers::EtcdServer;
+use leasehold_testkit::faults::{NetworkFault, Proxy};
+use leasehold_testkit::harness::{Harness, Optional, ServerFault, Suite};
+use leasehold_testkit::servers::{EtcdServer, EtcdSet};
 
-const SUITES: &[Suite] = &[Suite::new("etcd", || Arc::new(Etcd::start()))
-    .in_other_processes(open)
-    .behind_proxies(|| Arc::new(Etcd::behind_proxy()))
-    .without(&[Optional::Health])];
+const SUITES: &[Suite] = &[
+    Suite::new("etcd", || Arc::new(Etcd::start(1)))
+        .in_other_processes(open)
+        .behind_proxies(|| Arc::new(Etcd::behind_proxy()))
+        .without(&[Optional::Health]),
+    Suite::new("etcd_ensemble", || Arc::new(Etcd::start(3)))
+        .in_other_processes(open)
+        .without(&[Optional::Health])
+        .only_programs(),
+];
+
+/// What a server suffers.
+const FAULTS: &[ServerFault] = &[
+    ServerFault::new("leader restarted"),
+    ServerFault::new("leader frozen").that_ends_leases(),
+    ServerFault::new("leases revoked").that_ends_leases(),
+];
+
+/// What an ensemble suffers.
+const ENSEMBLE_FAULTS: &[ServerFault] = &[
+    ServerFault::new("leader restarted"),
+    ServerFault::new("leader frozen").that_ends_leases(),
+    ServerFault::new("leases revoked").that_ends_leases(),
+    ServerFault::new("leader cut off").that_ends_leases(),
+    ServerFault::new("majority restarted"),
+];
 
 const USER: &str = "locks";
 const PASSWORD: &str = "contract-secret";
@@ -26,27 +48,59 @@ fn main() -> ExitCode {
 /// A server that wants a login, and the path to it.
 #[derive(Debug)]
 struct Etcd {
-    server: EtcdServer,
+    servers: Mutex<EtcdSet>,
+    /// The member that a fault has struck.
+    struck: Mutex<Option<usize>>,
     proxies: Vec<Proxy>,
 }
 
 impl Etcd {
-    fn start() -> Self {
-        let server = EtcdServer::start();
-        let proxies = Vec::new();
-        server.demand_login(USER, PASSWORD, "contract/");
-        Self { server, proxies }
+    fn start(count: usize) -> Self {
+        let servers = EtcdSet::start_with(count, EtcdServer::builder().fast_elections());
+        servers[0].demand_login(USER, PASSWORD, "contract/");
+        Self {
+            servers: Mutex::new(servers),
+            struck: Mutex::default(),
+            proxies: Vec::new(),
+        }
     }
 
     fn behind_proxy() -> Self {
-        let started = Self::start();
-        let proxies = vec![Proxy::to(started.server.port())];
+        let started = Self::start(1);
+        let proxies = started.servers().into_iter().map(Proxy::to).collect();
         Self { proxies, ..started }
+    }
+
+    fn etcdctl(&self, words: &[&str]) -> String {
+        let login = format!("--user={USER}:{PASSWORD}");
+        let output = locked(&self.servers)[0].etcdctl(&[&[login.as_str()], words].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Revokes the leases of all holders and waiters, but not those that keep records and fences.
+    fn revoke(&self) {
+        for lease in self.etcdctl(&["lease", "list"]).lines().skip(1) {
+            let login = format!("--user={USER}:{PASSWORD}");
+            let servers = locked(&self.servers);
+            let shown = servers[0].etcdctl(&[&login, "lease", "timetolive", "--keys", lease]);
+            if !String::from_utf8_lossy(&shown.stdout).contains("leasehold:") {
+                // It may have ended meanwhile.
+                servers[0].etcdctl(&[&login, "lease", "revoke", lease]);
+            }
+        }
     }
 }
 
-fn url(port: u16) -> String {
-    format!("etcd://{USER}:{PASSWORD}@127.0.0.1:{port}?prefix=contract/")
+fn url(ports: &[u16]) -> String {
+    let hosts: Vec<String> = ports
+        .iter()
+        .map(|port| format!("127.0.0.1:{port}"))
+        .collect();
+    format!(
+        "etcd://{USER}:{PASSWORD}@{}?prefix=contract/",
+        hosts.join(",")
+    )
 }
 
 fn open(url: &str) -> Arc<dyn Store> {
@@ -56,25 +110,20 @@ fn open(url: &str) -> Arc<dyn Store> {
 
 impl Harness for Etcd {
     fn open(&self) -> Arc<dyn Store> {
-        let port = self.proxies.first().map(Proxy::port);
-        open(&url(port.unwrap_or(self.server.port())))
+        match self.proxies.as_slice() {
+            [] => open(&self.address()),
+            proxies => open(&url(&proxies.iter().map(Proxy::port).collect::<Vec<_>>())),
+        }
     }
 
     fn address(&self) -> String {
-        url(self.server.port())
+        url(&self.servers())
     }
 
     fn forget(&self, key: &Key) {
-        let delete = |words: &[&str]| {
-            let login = format!("--user={USER}:{PASSWORD}");
-            let output = self
-                .server
-                .etcdctl(&[&[login.as_str(), "del"], words].concat());
-            assert!(output.status.success(), "{output:?}");
-        };
-        delete(&[&format!("contract/{key}/"), "--prefix"]);
+        self.etcdctl(&["del", &format!("contract/{key}/"), "--prefix"]);
         for kind in ["fence", "broken", "record", "version"] {
-            delete(&[&format!("contract/leasehold:{kind}/{key}")]);
+            self.etcdctl(&["del", &format!("contract/leasehold:{kind}/{key}")]);
         }
     }
 
@@ -85,4 +134,72 @@ impl Harness for Etcd {
     fn network(&self) -> &[Proxy] {
         &self.proxies
     }
+
+    fn servers(&self) -> Vec<u16> {
+        locked(&self.servers).iter().map(EtcdServer::port).collect()
+    }
+
+    fn address_through(&self, ports: &[u16]) -> String {
+        url(ports)
+    }
+
+    fn server_faults(&self) -> &[ServerFault] {
+        match self.servers().len() {
+            1 => FAULTS,
+            _ => ENSEMBLE_FAULTS,
+        }
+    }
+
+    fn strike(&self, fault: &str, begins: bool) {
+        if fault == "leases revoked" {
+            if begins {
+                self.revoke();
+            }
+            return;
+        }
+        let mut servers = locked(&self.servers);
+        let mut struck = locked(&self.struck);
+        if begins {
+            *struck = Some(servers.leader());
+        }
+        let leader = struck.expect("a member");
+        match (fault, begins) {
+            ("leader frozen", true) => servers[leader].freeze(),
+            ("leader frozen", false) => servers[leader].thaw(),
+            ("leader restarted", true) => servers[leader].kill(),
+            ("leader restarted", false) => servers[leader].restart(),
+            ("majority restarted", true) => (0..2).for_each(|member| servers[member].kill()),
+            ("majority restarted", false) => restart(&mut servers[..2]),
+            // Nothing passes between it and the others.
+            (_, true) => (servers.peers().iter()).for_each(|peer| peer.set(NetworkFault::HalfOpen)),
+            (_, false) => {
+                for peer in servers.peers() {
+                    peer.set(NetworkFault::None);
+                    peer.cut();
+                }
+            }
+        }
+    }
+
+    fn leftovers(&self, prefix: &str) -> Vec<String> {
+        let keys = self.etcdctl(&[
+            "get",
+            "--prefix",
+            "--keys-only",
+            &format!("contract/{prefix}"),
+        ]);
+        keys.lines()
+            .filter(|key| !key.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+/// None of them is ready before the other one runs.
+fn restart(members: &mut [EtcdServer]) {
+    std::thread::scope(|scope| {
+        for member in members {
+            scope.spawn(|| member.restart());
+        }
+    });
 }

@@ -1,20 +1,26 @@
 //! The contract of stores, kept by a PostgreSQL server.
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use leasehold::Key;
-use leasehold::store::Store;
+use leasehold::store::{Store, locked};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::contract;
 use leasehold_testkit::faults::Proxy;
-use leasehold_testkit::harness::{Harness, Optional, Suite};
+use leasehold_testkit::harness::{Harness, Optional, ServerFault, Suite};
 use leasehold_testkit::servers::PostgresServer;
 
 const SUITES: &[Suite] = &[Suite::new("postgres", || Server::start(false))
     .in_other_processes(open)
     .behind_proxies(|| Server::start(true))
     .without(&[Optional::Health])];
+
+const FAULTS: &[ServerFault] = &[
+    ServerFault::new("frozen"),
+    ServerFault::new("restarted"),
+    ServerFault::new("connections killed"),
+];
 
 fn main() -> ExitCode {
     contract::main(SUITES)
@@ -27,7 +33,7 @@ fn open(url: &str) -> Arc<dyn Store> {
 
 #[derive(Debug)]
 struct Server {
-    server: PostgresServer,
+    server: Mutex<PostgresServer>,
     proxies: Vec<Proxy>,
 }
 
@@ -44,25 +50,30 @@ impl Server {
         server.sql(include_str!("hostile.sql"));
         let proxies = behind_proxy.then(|| Proxy::to(server.port()));
         let proxies = proxies.into_iter().collect();
-        Arc::new(Self { server, proxies })
+        Arc::new(Self {
+            server: Mutex::new(server),
+            proxies,
+        })
     }
 }
 
 impl Harness for Server {
     fn open(&self) -> Arc<dyn Store> {
-        let port = self.proxies.first().map_or(self.server.port(), Proxy::port);
-        open(&PostgresServer::url_at(port))
+        match self.proxies.first() {
+            None => open(&self.address()),
+            Some(proxy) => open(&PostgresServer::url_at(proxy.port())),
+        }
     }
 
     fn forget(&self, key: &Key) {
         for table in ["lock", "sharer", "waiter", "ended", "break", "record"] {
             let sql = format!("delete from leasehold.{table} where name = $key${key}$key$;");
-            self.server.sql(&sql);
+            locked(&self.server).sql(&sql);
         }
     }
 
     fn address(&self) -> String {
-        self.server.url()
+        locked(&self.server).url()
     }
 
     fn secrets(&self) -> Vec<String> {
@@ -71,5 +82,49 @@ impl Harness for Server {
 
     fn network(&self) -> &[Proxy] {
         &self.proxies
+    }
+
+    fn servers(&self) -> Vec<u16> {
+        vec![locked(&self.server).port()]
+    }
+
+    fn address_through(&self, ports: &[u16]) -> String {
+        PostgresServer::url_at(ports[0])
+    }
+
+    fn server_faults(&self) -> &[ServerFault] {
+        FAULTS
+    }
+
+    fn strike(&self, fault: &str, begins: bool) {
+        let mut server = locked(&self.server);
+        match (fault, begins) {
+            ("frozen", true) => server.freeze(),
+            ("frozen", false) => server.thaw(),
+            ("restarted", true) => server.kill(),
+            ("restarted", false) => server.restart(),
+            (_, true) => {
+                let others = "where pid <> pg_backend_pid() and backend_type = 'client backend'";
+                server.sql(&format!(
+                    "select pg_terminate_backend(pid) from pg_stat_activity {others};"
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn leftovers(&self, prefix: &str) -> Vec<String> {
+        let rows = |table: &str, also: &str| {
+            let like = format!("name like '{prefix}%' and until > clock_timestamp(){also}");
+            locked(&self.server).sql(&format!(
+                "select '{table}: ' || name from leasehold.{table} where {like};"
+            ))
+        };
+        [
+            rows("lock", " and owner is not null"),
+            rows("sharer", ""),
+            rows("waiter", ""),
+        ]
+        .concat()
     }
 }

@@ -15,8 +15,8 @@ use leasehold::{Error, Fence, Key};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::contract;
 use leasehold_testkit::faults::Proxy;
-use leasehold_testkit::harness::{Harness, Suite};
-use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
+use leasehold_testkit::harness::{Harness, ServerFault, Suite};
+use leasehold_testkit::servers::{AppendFsync, RedisServer, RedisSet, Reply};
 
 const SUITES: &[Suite] = &[
     Suite::new("redis", || Servers::start(1))
@@ -25,7 +25,34 @@ const SUITES: &[Suite] = &[
     Suite::new("redis_quorum", || Servers::start(5))
         .in_other_processes(open)
         .behind_proxies(|| Servers::behind_proxies(3)),
+    Suite::new("redis_of_three", || Servers::start(3))
+        .in_other_processes(open)
+        .only_programs(),
+    Suite::new("redis_forgetful", Servers::forgetful)
+        .in_other_processes(open)
+        .only_programs(),
 ];
+
+/// What the first server suffers.
+const FAULTS: &[ServerFault] = &[
+    ServerFault::new("frozen"),
+    ServerFault::new("restarted"),
+    ServerFault::new("connections killed"),
+    ServerFault::new("messages forged"),
+];
+
+/// What one of five members suffers while two others are frozen, so that locks are granted by a bare majority with it. When the
+/// fault ends, the two and that member are a majority that may know of no holder.
+const MEMORY_LOSSES: &[ServerFault] = &[
+    ServerFault::new("data deleted").that_loses_leases(),
+    ServerFault::new("power cut").that_loses_leases(),
+    ServerFault::new("clock ahead").that_loses_leases(),
+    ServerFault::new("clock behind").that_loses_leases(),
+    ServerFault::new("durability switched off").that_loses_leases(),
+];
+
+/// The longest TTL where members forget: they have no vote for that long.
+const SHORT_MAX_TTL: Duration = Duration::from_secs(3);
 
 const PASSWORD: &str = "contract-secret";
 
@@ -37,30 +64,79 @@ fn main() -> ExitCode {
 struct Servers {
     set: Arc<Mutex<RedisSet>>,
     proxies: Vec<Proxy>,
+    faults: &'static [ServerFault],
+    /// How much of the append-only file a power cut leaves.
+    kept: Mutex<u64>,
 }
 
 impl Servers {
     fn start(count: usize) -> Arc<dyn Harness> {
-        let set = Arc::new(Mutex::new(start(count)));
-        let proxies = Vec::new();
-        Arc::new(Self { set, proxies })
+        let settings = RedisServer::builder().password(PASSWORD).durable();
+        let set = RedisSet::start_each(count, &settings);
+        if count >= 3 {
+            form(&set, None);
+        }
+        Arc::new(Self::of(set, FAULTS))
     }
 
     fn behind_proxies(count: usize) -> Arc<dyn Harness> {
-        let set = start(count);
+        let settings = RedisServer::builder().password(PASSWORD);
+        let set = RedisSet::start_each(count, &settings);
+        if count >= 3 {
+            form(&set, None);
+        }
         let proxies = set.iter().map(|server| Proxy::to(server.port())).collect();
-        let set = Arc::new(Mutex::new(set));
-        Arc::new(Self { set, proxies })
+        Arc::new(Self {
+            proxies,
+            ..Self::of(set, FAULTS)
+        })
     }
-}
 
-fn start(count: usize) -> RedisSet {
-    let settings = RedisServer::builder().password(PASSWORD);
-    let set = RedisSet::start_each(count, &settings);
-    if count >= 3 {
-        form(&set);
+    fn forgetful() -> Arc<dyn Harness> {
+        let settings = RedisServer::builder()
+            .password(PASSWORD)
+            .append_only(AppendFsync::EverySecond)
+            .steppable_clock();
+        let set = RedisSet::start_each(5, &settings);
+        form(&set, Some(SHORT_MAX_TTL));
+        Arc::new(Self::of(set, MEMORY_LOSSES))
     }
-    set
+
+    fn of(set: RedisSet, faults: &'static [ServerFault]) -> Self {
+        Self {
+            set: Arc::new(Mutex::new(set)),
+            proxies: Vec::new(),
+            faults,
+            kept: Mutex::default(),
+        }
+    }
+
+    fn lose_memory(&self, fault: &str, begins: bool) {
+        const STEP: Duration = Duration::from_secs(3);
+        let mut set = locked(&self.set);
+        let others = [1, 2];
+        if begins {
+            others.iter().for_each(|other| set[*other].freeze());
+            *locked(&self.kept) = set[0].appended();
+        }
+        let member = &mut set[0];
+        match (fault, begins) {
+            ("data deleted", false) => drop(member.command(&["FLUSHALL"])),
+            ("power cut", false) => member.restart_after_power_cut(*locked(&self.kept)),
+            ("clock ahead", true) => member.clock().forward(STEP),
+            ("clock behind", true) => member.clock().back(STEP),
+            ("clock ahead" | "clock behind", false) => member.clock().set_right(),
+            ("durability switched off", true) => {
+                member.command(&["CONFIG", "SET", "appendonly", "no"]);
+            }
+            // It loads the file from before the switch.
+            ("durability switched off", false) => member.restart(),
+            _ => {}
+        }
+        if !begins {
+            others.iter().for_each(|other| set[*other].thaw());
+        }
+    }
 }
 
 /// Returns the URLs of the servers, at other ports if there are proxies. The members of a quorum are known by their
@@ -153,7 +229,7 @@ fn minute() -> Term {
 }
 
 /// Initializes the quorum. Servers that were just started would have no vote yet.
-fn form(set: &RedisSet) {
+fn form(set: &RedisSet, max_ttl: Option<Duration>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -161,6 +237,10 @@ fn form(set: &RedisSet) {
     // The clients learn this limit, which is not their default.
     let store =
         store(&urls(set.iter().map(RedisServer::port))).clock_tolerance(Duration::from_millis(100));
+    let store = match max_ttl {
+        Some(max_ttl) => store.max_ttl(max_ttl),
+        None => store,
+    };
     let formed = runtime.block_on(store.init());
     formed.unwrap_or_else(|error| panic!("{error}"));
 }
@@ -199,5 +279,84 @@ impl Harness for Servers {
 
     fn network(&self) -> &[Proxy] {
         &self.proxies
+    }
+
+    fn servers(&self) -> Vec<u16> {
+        locked(&self.set).iter().map(RedisServer::port).collect()
+    }
+
+    fn address_through(&self, ports: &[u16]) -> String {
+        urls(ports.iter().copied())
+    }
+
+    fn server_faults(&self) -> &[ServerFault] {
+        self.faults
+    }
+
+    fn strike(&self, fault: &str, begins: bool) {
+        if self.faults == MEMORY_LOSSES {
+            return self.lose_memory(fault, begins);
+        }
+        let mut set = locked(&self.set);
+        let server = set.iter_mut().next().expect("a server");
+        match (fault, begins) {
+            ("frozen", true) => server.freeze(),
+            ("frozen", false) => server.thaw(),
+            ("restarted", true) => server.kill(),
+            ("restarted", false) => server.restart(),
+            ("connections killed", true) => {
+                server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+                server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+            }
+            ("messages forged", _) => forge(server),
+            _ => {}
+        }
+    }
+
+    fn leftovers(&self, prefix: &str) -> Vec<String> {
+        let set = locked(&self.set);
+        let keys = set.iter().flat_map(|server| {
+            let keys = texts(&server.command(&["KEYS", &format!("*{prefix}*")]));
+            keys.into_iter()
+        });
+        // The rest is kept for days.
+        let passing = [
+            "leasehold:queue:",
+            "leasehold:readers:",
+            "leasehold:slots:",
+            prefix,
+        ];
+        keys.filter(|key| passing.iter().any(|kind| key.starts_with(kind)))
+            .collect()
+    }
+}
+
+/// Tells each client that it is the turn of each owner that holds a lock or waits for it.
+fn forge(server: &RedisServer) {
+    let list = |command: &[&str]| texts(&server.command(command));
+    let mut messages = Vec::new();
+    for key in list(&["KEYS", "p*"]) {
+        for owner in list(&["GET", &key]) {
+            messages.push(format!("turn {owner} {key}"));
+        }
+    }
+    for queue in list(&["KEYS", "leasehold:queue:*"]) {
+        let lock = queue.split_once("}:").map(|(_, lock)| lock.to_owned());
+        for entry in list(&["ZRANGE", &queue, "0", "-1"]) {
+            messages.push(format!("turn {entry} {}", lock.clone().unwrap_or_default()));
+        }
+    }
+    for inbox in list(&["PUBSUB", "CHANNELS", "leasehold:inbox:*"]) {
+        for message in &messages {
+            server.command(&["PUBLISH", &inbox, message]);
+        }
+    }
+}
+
+fn texts(reply: &Reply) -> Vec<String> {
+    match reply {
+        Reply::Array(replies) => replies.iter().flat_map(texts).collect(),
+        Reply::Bulk(text) => vec![text.clone()],
+        _ => Vec::new(),
     }
 }

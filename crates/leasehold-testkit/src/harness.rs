@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold::Key;
 use leasehold::store::{Session, Store};
@@ -41,6 +42,77 @@ pub trait Harness: Debug + Send + Sync {
     fn network(&self) -> &[Proxy] {
         &[]
     }
+
+    /// Returns the ports of the servers. Random programs reach each of them through a proxy.
+    fn servers(&self) -> Vec<u16> {
+        Vec::new()
+    }
+
+    /// Returns what another process passes to [`OpenAt`] to reach the same locks through these ports in place of
+    /// [those of the servers](Self::servers).
+    fn address_through(&self, _ports: &[u16]) -> String {
+        self.address()
+    }
+
+    /// Returns what the servers can suffer.
+    fn server_faults(&self) -> &[ServerFault] {
+        &[]
+    }
+
+    /// Begins or ends the fault of this name. Two of one name do not overlap, but others may.
+    fn strike(&self, fault: &str, _begins: bool) {
+        panic!("no fault is called {fault}")
+    }
+
+    /// Returns for how long after the last fault of a server the store may refuse or keep a lock that is free.
+    fn recovery(&self) -> Duration {
+        Duration::from_secs(5)
+    }
+
+    /// Returns what the store keeps of locks whose names begin with `prefix`, by name, except what it keeps for ever. All locks
+    /// are free, and all clients are gone.
+    fn leftovers(&self, _prefix: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A fault that the servers of a store can suffer, for the random programs of the contract suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerFault {
+    pub(crate) name: &'static str,
+    pub(crate) harm: Harm,
+}
+
+/// What a fault may do to leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Harm {
+    None,
+    /// A lease may be lost before its deadline. The lock stays closed until then.
+    LosesLeases,
+    /// A lease may end early, and the lock is granted again.
+    EndsLeases,
+}
+
+impl ServerFault {
+    /// Returns a fault that takes no lease from its holder.
+    pub const fn new(name: &'static str) -> Self {
+        let harm = Harm::None;
+        Self { name, harm }
+    }
+
+    /// The same fault, if a holder may lose its lease through it before the deadline. The lock stays closed until then.
+    #[must_use]
+    pub const fn that_loses_leases(mut self) -> Self {
+        self.harm = Harm::LosesLeases;
+        self
+    }
+
+    /// The same fault, if the store does not promise exclusion meanwhile: a lease may end early, and only fences protect.
+    #[must_use]
+    pub const fn that_ends_leases(mut self) -> Self {
+        self.harm = Harm::EndsLeases;
+        self
+    }
 }
 
 /// A store that must keep the contract, and how its tests reach it.
@@ -52,6 +124,7 @@ pub struct Suite {
     pub(crate) start_behind_proxies: Option<Start>,
     pub(crate) without_network: Option<&'static str>,
     pub(crate) without: &'static [Optional],
+    pub(crate) only_programs: bool,
 }
 
 /// Sets up a store.
@@ -71,6 +144,7 @@ impl Suite {
             start_behind_proxies: None,
             without_network: None,
             without: &[],
+            only_programs: false,
         }
     }
 
@@ -105,6 +179,13 @@ impl Suite {
     #[must_use]
     pub const fn without(mut self, absent: &'static [Optional]) -> Self {
         self.without = absent;
+        self
+    }
+
+    /// The same suite, with random programs alone. For servers in an arrangement whose contract another suite checks.
+    #[must_use]
+    pub const fn only_programs(mut self) -> Self {
+        self.only_programs = true;
         self
     }
 

@@ -15,6 +15,7 @@ pub mod telemetry;
 mod fuzz_seeds;
 #[cfg(feature = "internal")]
 mod processes;
+mod programs;
 #[cfg(feature = "internal")]
 mod shifted_clock;
 #[cfg(feature = "internal")]

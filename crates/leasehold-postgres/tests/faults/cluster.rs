@@ -11,16 +11,12 @@ use leasehold_testkit::SecondProcess;
 /// How many processes share the lock.
 const WORKERS: usize = 4;
 
-/// The number of sites that the workers are spread over. Each has its own network path to the server.
-const SITES: usize = 2;
-
-/// A server, perhaps with a standby, the paths to it, the processes that share a lock on it, and the record that the lock
+/// A server, perhaps with a standby, the processes that share a lock on it, and the record that the lock
 /// protects.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     // Workers come first, because they must end before what they work on.
     pub(crate) workers: Vec<SecondProcess>,
-    pub(crate) paths: Vec<Proxy>,
     pub(crate) server: PostgresServer,
     pub(crate) standby: Option<PostgresServer>,
     /// The path of the standby to the server.
@@ -53,23 +49,16 @@ impl Cluster {
                 server.sql(state) == ["sync"]
             });
         }
-        let paths: Vec<Proxy> = (0..SITES).map(|_| Proxy::to(server.port())).collect();
         let resource = ProtectedResource::open();
-        let data = match &second {
+        let url = match &second {
             Some(second) => both(server.port(), second.port()),
             None => server.url(),
         };
-        let workers = (0..WORKERS).map(|number| {
-            let locks = match &second {
-                Some(second) => both(server.port(), second.port()),
-                None => PostgresServer::url_at(paths[number % SITES].port()),
-            };
-            worker::start(number, &resource.path(), &locks, &data)
-        });
+        let workers =
+            (0..WORKERS).map(|number| worker::start(number, &resource.path(), &url, &url));
         let workers = workers.collect();
         let cluster = Self {
             workers,
-            paths,
             server,
             standby: second,
             replication,
@@ -102,11 +91,6 @@ impl Cluster {
             staying.is_some()
         });
         staying.expect("a holder")
-    }
-
-    /// The path of the site of a worker.
-    pub(crate) fn path_of(&self, worker: usize) -> &Proxy {
-        &self.paths[worker % SITES]
     }
 
     /// Ends the workers. Returns what the judges found, and what is wrong with the record in the database.

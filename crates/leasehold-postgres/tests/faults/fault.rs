@@ -12,14 +12,6 @@ use crate::worker::TTL;
 pub(crate) enum Fault {
     /// The server is killed under a holder, and starts again.
     ServerRestarts,
-    /// The server hangs for a second.
-    ServerFreezes,
-    /// The connections of a holder are reset, again and again.
-    ConnectionsCut,
-    /// The network of a holder loses everything, until the holder has lost the lock.
-    HalfOpen,
-    /// Answers to a holder take longer than a lease.
-    SlowAnswers,
     /// A holder is stopped, and goes on when others have held the lock.
     HolderPauses,
     /// The server is killed for good, and its synchronous standby is promoted.
@@ -27,12 +19,8 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 3] = [
         Self::ServerRestarts,
-        Self::ServerFreezes,
-        Self::ConnectionsCut,
-        Self::HalfOpen,
-        Self::SlowAnswers,
         Self::HolderPauses,
         Self::StandbyPromoted,
     ];
@@ -40,10 +28,6 @@ impl Fault {
     pub(crate) fn test_name(self) -> &'static str {
         match self {
             Self::ServerRestarts => "killed_server_forgets_no_grant",
-            Self::ServerFreezes => "frozen_server_grants_nothing_twice",
-            Self::ConnectionsCut => "cut_connections_lose_no_lock",
-            Self::HalfOpen => "half_open_connections_end_a_guard_in_time",
-            Self::SlowAnswers => "slow_answers_end_a_guard_in_time",
             Self::HolderPauses => "paused_holder_is_fenced_off",
             Self::StandbyPromoted => "promoted_synchronous_standby_knows_all_grants",
         }
@@ -59,24 +43,6 @@ impl Fault {
         let hold = cluster.holder_that_stays(TTL / 2);
         match self {
             Self::ServerRestarts => cluster.server.restart(),
-            Self::ServerFreezes => {
-                cluster.server.freeze();
-                pause(Duration::from_secs(1));
-                cluster.server.thaw();
-            }
-            Self::ConnectionsCut => {
-                for _ in 0..5 {
-                    cluster.path_of(hold.worker).cut();
-                    pause(Duration::from_millis(100));
-                }
-            }
-            Self::HalfOpen => {
-                self.spoil_until_others_hold(cluster, hold.worker, NetworkFault::HalfOpen);
-            }
-            Self::SlowAnswers => {
-                let slow = NetworkFault::SlowAnswers(TTL * 3 / 2);
-                self.spoil_until_others_hold(cluster, hold.worker, slow);
-            }
             Self::HolderPauses => {
                 cluster.workers[hold.worker].pause();
                 let before = cluster.resource.grants();
@@ -91,17 +57,6 @@ impl Fault {
             }
         }
         cluster.await_grants(3)
-    }
-
-    fn spoil_until_others_hold(self, cluster: &Cluster, worker: usize, fault: NetworkFault) {
-        let path = cluster.path_of(worker);
-        path.set(fault);
-        let is_elsewhere = |other: usize| !std::ptr::eq(cluster.path_of(other), path);
-        let before = cluster.resource.grants_to(is_elsewhere);
-        until("others hold the lock", || {
-            cluster.resource.grants_to(is_elsewhere) > before
-        });
-        path.set(NetworkFault::None);
     }
 }
 

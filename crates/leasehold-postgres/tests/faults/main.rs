@@ -1,7 +1,5 @@
-//! Processes share a lock on a real PostgreSQL server. The tests break the server, the network and the processes.
-//!
-//! As a test program it causes each fault for a moment. `cargo test -p leasehold-postgres --test faults -- soak 60` causes
-//! each for 60 seconds, and prints the results. The workers are this same program.
+//! Processes share a lock on a real PostgreSQL server, and write to a table under its fence. The tests end the server and pause
+//! the processes. The workers are this same program.
 #![allow(
     clippy::unwrap_used,
     reason = "in a test's helpers a failure is the test's failure"
@@ -33,7 +31,6 @@ fn main() -> ExitCode {
         .as_slice()
     {
         [worker::VERB, rest @ ..] => worker::main(rest),
-        ["soak", seconds] => soak(Duration::from_secs(seconds.parse().expect("seconds"))),
         _ => {
             let mut arguments = Arguments::from_args();
             arguments.test_threads.get_or_insert(2);
@@ -48,29 +45,6 @@ fn main() -> ExitCode {
             let trials = trials.into_iter().chain([promoted]).collect();
             libtest_mimic::run(&arguments, trials).exit_code()
         }
-    }
-}
-
-#[expect(clippy::print_stdout, reason = "it prints its results")]
-fn soak(span: Duration) -> ExitCode {
-    let mut all_survived = true;
-    for fault in Fault::ALL {
-        match survives(fault, span) {
-            Ok(summary) => println!("{summary}"),
-            Err(failed) => {
-                all_survived = false;
-                println!(
-                    "FAILED {}: {}",
-                    fault.test_name(),
-                    failed.message().unwrap_or_default()
-                );
-            }
-        }
-    }
-    if all_survived {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
     }
 }
 

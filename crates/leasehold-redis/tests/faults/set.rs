@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use leasehold::blocking;
-use leasehold::store::MemberHealth;
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisSet, until};
 use tokio::runtime::Builder;
@@ -24,32 +23,6 @@ pub(crate) fn store(urls: &[String], max_ttl: Duration) -> RedisStore {
 /// Returns a client of that store.
 pub(crate) fn client(urls: &[String], max_ttl: Duration) -> blocking::Client {
     blocking::Client::new(store(urls, max_ttl))
-}
-
-/// Asks the members as a client does, until all others know that `member` is not durable.
-pub(crate) fn until_durability_is_off(urls: &[String], max_ttl: Duration, member: usize) {
-    let looking = client(urls, max_ttl);
-    until("the other members know of it", || {
-        let health = looking.health().unwrap_or_default();
-        let member_record = |it: &MemberHealth| it.status.as_ref().ok()?.member_record.clone();
-        let Some(member_records) = health.iter().map(member_record).collect::<Option<Vec<_>>>()
-        else {
-            return false;
-        };
-        let mut others = member_records
-            .iter()
-            .enumerate()
-            .filter(|(it, _)| *it != member);
-        let off = member_records
-            .get(member)
-            .filter(|member_record| !member_record.durable);
-        off.is_some_and(|off| {
-            others.all(|(_, member_record)| {
-                let known = member_record.observations.get(&health[member].id);
-                known.is_some_and(|known| known.data_generation == off.data_generation)
-            })
-        })
-    });
 }
 
 /// Initializes a quorum of those `servers` that are at `urls`. They have just started, and have a vote at once.

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use libtest_mimic::Arguments;
 
 use crate::harness::Suite;
-use trials::{Started, trials};
+use trials::{Started, programs_trial, trials};
 
 /// Runs the contract for each suite, as the `main` of a test program without the usual harness. The arguments of the
 /// program choose tests, as those of any test program do.
@@ -48,7 +48,9 @@ pub fn run(suites: &'static [Suite], arguments: impl IntoIterator<Item = String>
         .iter()
         .map(|suite| Arc::new(Started::new(*suite)))
         .collect();
-    let trials = started.iter().flat_map(trials).collect();
+    let contracts = started.iter().filter(|it| it.has_contract());
+    let programs = suites.iter().map(programs_trial);
+    let trials = contracts.flat_map(trials).chain(programs).collect();
     let conclusion = libtest_mimic::run(&args, trials);
     // Ends the servers before the process ends, which would not drop them.
     drop(started);

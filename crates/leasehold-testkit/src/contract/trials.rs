@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use libtest_mimic::Trial;
+use libtest_mimic::{Failed, Trial};
 
 use super::checks::{CHECKS, Check, Needs};
 use super::fixture::Fixture;
 use crate::harness::{Harness, Suite};
+use crate::programs;
 
 /// A suite whose store starts with its first test.
 #[derive(Debug)]
@@ -21,6 +22,10 @@ impl Started {
             suite,
             harness: OnceLock::new(),
         }
+    }
+
+    pub(super) fn has_contract(&self) -> bool {
+        !self.suite.only_programs
     }
 }
 
@@ -56,6 +61,20 @@ pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
             Ok(())
         })
     })
+}
+
+#[expect(clippy::print_stdout, reason = "a test shows what it did")]
+/// Returns the test that runs random programs, for twenty seconds unless `LEASEHOLD_PROGRAMS_SECONDS` says otherwise.
+pub(super) fn programs_trial(suite: &Suite) -> Trial {
+    let suite = *suite;
+    Trial::test(
+        format!("{}::random_programs_break_no_promise", suite.name),
+        move || {
+            let found = programs::search(suite).map_err(Failed::from)?;
+            println!("{}: {found}", suite.name);
+            Ok(())
+        },
+    )
 }
 
 /// Returns what the test needs and the store lacks.

@@ -13,8 +13,7 @@ use std::time::Duration;
 use leasehold::Client;
 
 use crate::harness::Suite;
-
-const WORKER_ARG: &str = "--leasehold-worker";
+use crate::programs::{self, WORKER_ARG};
 
 /// Runs the worker and returns `true` if this process was started as one.
 pub(crate) fn run_if_worker(suites: &[Suite]) -> bool {
@@ -31,6 +30,10 @@ pub(crate) fn run_if_worker(suites: &[Suite]) -> bool {
         .find(|known| known.name == suite)
         .expect("a suite of this program");
     let open_at = suite.open_at.expect("locks that other processes can reach");
+    if job == programs::JOB {
+        programs::run_client(open_at, address);
+        return true;
+    }
     let client = Client::new(open_at(address));
     match (job.as_str(), rest) {
         ("hold", [key, ttl]) => hold(&client, key, millis(ttl)),

@@ -16,8 +16,6 @@ mod findings;
 #[cfg(feature = "internal")]
 mod history;
 #[cfg(feature = "internal")]
-mod outages;
-#[cfg(feature = "internal")]
 mod protected_resource;
 mod proxy;
 #[cfg(feature = "internal")]
@@ -29,9 +27,7 @@ pub use {
     crash_injector::CrashInjector,
     findings::Findings,
     history::{Entry, History, Hold},
-    outages::Outages,
     protected_resource::{ProtectedResource, ResourceClient},
-    worker::Workers,
 };
 
 pub use faulty_store::{Fault, FaultyStore, StoreCall};

@@ -55,6 +55,14 @@ impl Harness for Example {
     fn network(&self) -> &[Proxy] {
         &self.proxies
     }
+
+    fn servers(&self) -> Vec<u16> {
+        vec![self.server.address.port()]
+    }
+
+    fn address_through(&self, ports: &[u16]) -> String {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, ports[0])).to_string()
+    }
 }
 // [harness]
 

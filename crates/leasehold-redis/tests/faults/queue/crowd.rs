@@ -8,8 +8,7 @@ use leasehold::store::Owner;
 use leasehold_testkit::servers::{RedisServer, Reply, RespConnection};
 
 use super::fixture::{Fixture, waiters};
-use super::note;
-use crate::cluster::pause;
+use super::{note, pause};
 
 const WAITS: usize = 1_000;
 

@@ -8,8 +8,7 @@ use leasehold_testkit::servers::{RedisServer, Reply, until};
 
 use super::fixture::Fixture;
 use super::host::{Host, host_of};
-use super::note;
-use crate::cluster::pause;
+use super::{note, pause};
 
 /// The host whose connections are not cut while the lock passes around. Its waiters keep their order.
 const SPARED: usize = 0;

@@ -7,8 +7,7 @@ use leasehold_testkit::servers::RedisServer;
 
 use super::fixture::Fixture;
 use super::host::Host;
-use super::note;
-use crate::cluster::pause;
+use super::{note, pause};
 
 const MEMBERS: usize = 5;
 const HOSTS: usize = 4;

@@ -77,3 +77,12 @@ fn note(text: &str) {
         eprintln!("{text}");
     }
 }
+
+/// Waits for `span`.
+fn pause(span: Duration) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long a fault lasts is part of it"
+    )]
+    std::thread::sleep(span);
+}
