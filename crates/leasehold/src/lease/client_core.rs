@@ -1,12 +1,9 @@
 use std::fmt;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::poll;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{Instrument as _, Span};
@@ -208,22 +205,26 @@ impl ClientCore {
         if release.stays_closed {
             return Ok(release.leave_closed(&self.context));
         }
-        let request = Arc::clone(&release.request);
-        let limit = release.caller_limit();
-        let freeing = release.traced(self.context.session.release(&request));
         let mut unfinished = UnfinishedRelease {
             client: self,
             release: Some((release, self.context.shutdown_tracker.token())),
         };
-        let mut call = pin!(self.call(freeing));
-        let answer = match poll!(call.as_mut()) {
-            Poll::Ready(outcome) => Some(outcome),
-            Poll::Pending if self.context.session_counts_releases => Some(call.await),
-            // Boxed, since most releases need no room for a timer.
-            Poll::Pending => Box::pin(self.within(limit, call)).await,
-        };
-        let Some(outcome) = answer else {
-            return Err(self.not_confirmed(&request, limit));
+        let outcome = match &unfinished.release {
+            Some((release, _)) => {
+                let freeing = self.context.session.release(&release.request);
+                let call = self.call(release.traced(freeing));
+                if self.context.session_counts_releases {
+                    call.await
+                } else {
+                    // Boxed, since the others need no room for a timer.
+                    let limit = release.caller_limit();
+                    let Some(outcome) = Box::pin(self.within(limit, call)).await else {
+                        return Err(self.not_confirmed(&release.request, limit));
+                    };
+                    outcome
+                }
+            }
+            None => unreachable!("only its end takes it out"),
         };
         if let Some((release, _tracked)) = unfinished.release.take() {
             release.end(&self.context, &outcome);
@@ -275,7 +276,7 @@ impl ClientCore {
         let request = Arc::clone(held_lease.request());
         LockRelease {
             span: spans::release(&request.key),
-            ends: now + request.ttl,
+            begun: now,
             request,
             stays_closed,
             was_valid,
@@ -294,8 +295,8 @@ struct LockRelease {
     stays_closed: bool,
     /// Whether the lock was still held when its release began.
     was_valid: bool,
-    /// When the lease is over, even if its last renewal was still on its way.
-    ends: BootInstant,
+    /// No renewal began later, so the lease is over one TTL later.
+    begun: BootInstant,
     /// Whether an earlier copy of the release may have been carried out.
     is_repeated: bool,
     span: Span,
@@ -346,7 +347,7 @@ impl LockRelease {
         };
         context.released(end, &self.span);
         if outcome.is_err() {
-            context.leave_unconfirmed(self.ends);
+            context.leave_unconfirmed(self.begun + self.request.ttl);
         }
         let _entered = self.span.enter();
         tracing::debug!(key = %self.request.key, ?outcome, "release");

@@ -161,6 +161,10 @@ impl Session for MemorySession {
         self.step(|table, now| leases.iter().map(|held| table.renew(held, now)).collect())
     }
 
+    fn unconfirmed_releases(&self) -> Option<usize> {
+        Some(0)
+    }
+
     fn release<'a>(
         &'a self,
         request: &'a Arc<LockRequest>,
