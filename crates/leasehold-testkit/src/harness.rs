@@ -69,8 +69,8 @@ pub trait Harness: Debug + Send + Sync {
         Duration::from_secs(5)
     }
 
-    /// Returns what the store keeps of locks whose names begin with `prefix`, by name, except what it keeps for ever. All locks
-    /// are free, and all clients are gone.
+    /// Returns the names of what the store still has of locks that begin with `prefix`, without counters and records. All locks are
+    /// free, and all clients are gone.
     fn leftovers(&self, _prefix: &str) -> Vec<String> {
         Vec::new()
     }

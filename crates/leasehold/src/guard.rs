@@ -32,7 +32,8 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, exact_span, forked
 /// Validity describes this instant. Work that has already passed its check can still reach a resource
 /// late; a resource that compares the [`fence`](Self::fence) refuses it.
 ///
-/// Dropping the guard frees the lock in the background. In a forked child, every call returns `Forked` or
+/// Dropping the guard frees the lock in the background. Until the store has carried that out, `try_acquire` of the same client may
+/// find the lock held; [`release`](Self::release) waits for it. In a forked child, every call returns `Forked` or
 /// "not valid", and dropping the guard does nothing.
 #[doc(alias = "lease")]
 #[doc(alias = "mutex guard")]
@@ -341,7 +342,7 @@ impl Guard {
     /// # Errors
     ///
     /// The errors of [`renew`](Self::renew), and [`ErrorKind::Lost`] if the time is too short even after the renewal: a
-    /// guard is valid for nine tenths of its TTL at most.
+    /// guard is valid for nine tenths of its TTL at most, and on ZooKeeper for half of its session.
     ///
     /// # Cancel safety
     ///

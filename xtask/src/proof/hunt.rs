@@ -73,7 +73,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Keeps the whole report, with the program and its history, for those who want to read it.
+/// Keeps the whole report, with the program and its history, to be read by hand.
 fn keep(workspace: &Workspace, bug: &Bug, report: &str) -> Result<(), String> {
     let folder = workspace.target().join("proof").join("reports");
     let path = folder.join(format!("{}.txt", bug.name));

@@ -313,7 +313,7 @@ pub(crate) fn print_next(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Whether stdout has a reader, as far as the system knows. Writes nothing.
+/// Returns false if the system knows that stdout has no reader. Writes nothing.
 pub(crate) fn has_reader() -> bool {
     let stdout = io::stdout();
     let mut polled = [PollFd::new(stdout.as_fd(), PollFlags::empty())];

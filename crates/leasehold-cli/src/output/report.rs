@@ -89,8 +89,8 @@ impl Report {
         text
     }
 
-    /// The store. Its name has the ids of its servers. One that took the place of another has that one's address as its id, so its
-    /// own follows.
+    /// The store. Its name has the ids of its servers. A server that replaced another one has the address of the former one as
+    /// its id, so its own address follows.
     fn heading(&self) -> String {
         let ids = self.members.iter().map(|member| &member.id);
         let is_address = |id: &MemberId| id.as_str().contains(':') && self.members.len() > 1;

@@ -121,7 +121,7 @@ impl Hook {
             let _ = SigSet::all().thread_block();
             for hook in hooks {
                 if !has_ended(&hook.before, wait) {
-                    warn("the hook of --on-acquired still runs; --on-lost runs beside it");
+                    warn("the hook of --on-acquired still runs; --on-lost runs next to it");
                 }
                 if let Some(problem) = run(hook.command) {
                     warn(&problem);

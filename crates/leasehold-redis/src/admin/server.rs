@@ -171,7 +171,7 @@ impl Server {
         Ok(values)
     }
 
-    /// Checks that the server belongs to the quorum of these members, as far as this user may know.
+    /// Checks that the server belongs to the quorum of these members. A user who may not read the record passes.
     pub(crate) async fn check_members(&self, ours: &MemberSet) -> Result<(), Error> {
         let answers = self.ask(member_record::ask).await?;
         let answer = answers

@@ -31,7 +31,7 @@ pub(crate) struct Assignment {
     /// Before the names of the locks.
     pub(crate) prefix: String,
     pub(crate) shortest_ttl: Duration,
-    /// Where clients leave handles for each other.
+    /// The folder in which clients leave handles for each other.
     pub(crate) folder: PathBuf,
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn perform(assignment: &Assignment, store: Arc<dyn Store>, log:
     log.note(What::Finished);
 }
 
-/// Where a client writes what happens.
+/// The events of a client, which it writes as they happen.
 pub(crate) struct Log {
     client: usize,
     holds: AtomicU32,

@@ -26,7 +26,7 @@ pub(crate) struct Abilities {
     pub(crate) server_faults: usize,
 }
 
-/// Returns all programs for a store. Some use only what the store keeps beside locks, since that is rare among all operations.
+/// Returns all programs for a store. Some use only records, since these are rare among all operations.
 pub(crate) fn programs(abilities: Abilities) -> BoxedStrategy<Program> {
     // Most operations need a guard.
     let first = prop::option::weighted(0.8, acquire(abilities).prop_map(Operation::Acquire));

@@ -29,7 +29,7 @@ const LEFT_MAX: Duration = Duration::from_secs(20);
 /// The pause between two looks at what goes on.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Where programs run: the servers of one store.
+/// The servers of one store, on which programs run.
 #[derive(Debug)]
 pub(crate) struct Arena {
     suite: Suite,
@@ -136,7 +136,7 @@ impl Arena {
         })
     }
 
-    /// Waits until nothing is left of the program, but not for ever. A queue may outlive its clients by ten seconds, on a Redis
+    /// Waits until the program has left nothing, for at most [`LEFT_MAX`]. A queue may outlive its clients by ten seconds, on a Redis
     /// server that was away when they ended.
     fn leftovers(&self, prefix: &str) -> Vec<Violation> {
         let end = SystemClock.now() + LEFT_MAX;

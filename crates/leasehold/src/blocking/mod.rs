@@ -95,6 +95,9 @@ use crate::types::{Error, Holder, Key, Mode, Pattern, Waiter};
 
 /// A blocking [`crate::Client`].
 ///
+/// A guard that is dropped is released in the background. A program that returns from `main` right after that should
+/// [`close`](Self::close) its client first, or release the guard; otherwise the lock may stay held until its TTL is over.
+///
 /// # Examples
 ///
 /// A [handle](Handle) takes a lock to another process:

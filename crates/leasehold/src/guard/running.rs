@@ -73,7 +73,7 @@ impl Guard {
     /// async fn locked<J: Future + Send>(locks: &Client, job: J) -> Result<J::Output, Error> {
     ///     let guard = locks.lock("job").acquire().await?;
     ///     let output = guard.until_lost(job).await;
-    ///     guard.release().await?;
+    ///     drop(guard); // released in the background
     ///     output
     /// }
     ///

@@ -60,7 +60,8 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Forgets everything, including fences.
+    /// Forgets everything, including fences. A later fence is greater only if the clock has moved on since, which a virtual clock
+    /// does not do by itself.
     pub fn forget_everything(&self) {
         *locked(&self.data) = Data::default();
     }

@@ -211,7 +211,7 @@ fn loss_does_not_wait_for_a_stuck_hook() {
         "100",
     ]);
     let ended = sandbox.run(&args);
-    ended.fails(76, &["--on-acquired still runs; --on-lost runs beside it"]);
+    ended.fails(76, &["--on-acquired still runs; --on-lost runs next to it"]);
     assert_eq!(sandbox.line_in("lost"), "L");
     assert!(!ended.stderr.contains("is left alone"), "{ended:?}");
 }

@@ -14,10 +14,10 @@ pub(super) struct Hold {
     pub(super) asked: u64,
     pub(super) is_queued: bool,
     pub(super) wait: Option<u64>,
-    /// When, and with which fence.
+    /// The time and the fence of the grant.
     pub(super) granted: Option<(u64, u64)>,
     pub(super) is_adopted: bool,
-    /// When the call ended, in whatever way.
+    /// The time at which the call ended.
     pub(super) answered: Option<u64>,
     /// The last time at which the guard was valid.
     pub(super) valid_until: Option<u64>,

@@ -1,4 +1,4 @@
-//! I3, I6, and I7: a guard is valid until its deadline at most, a loss is final, and a lease that nobody ended does not vanish.
+//! I3, I6, and I7: a guard is valid until its deadline at most, a loss is final, and no lease vanishes by itself.
 //! And calls end.
 
 use super::{History, Violation};
@@ -38,7 +38,7 @@ pub(super) fn check(history: &History<'_>) -> Vec<Violation> {
     found
 }
 
-/// The store had the lease, and has it no longer.
+/// The store answered that the lease is gone.
 fn is_unexplained(reason: &str) -> bool {
     use leasehold::LostReason::{Gone, Taken};
     [Gone, Taken]
