@@ -6,6 +6,8 @@ mod holds;
 mod loss;
 mod order;
 mod results;
+#[cfg(test)]
+mod tests;
 
 use super::history::Event;
 use crate::harness::Harm;
