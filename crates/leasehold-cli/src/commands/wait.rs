@@ -49,8 +49,8 @@ pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure
         let began = SystemClock.now();
         let (mut pause, mut known, mut is_silent) = (SHORTEST, None, false);
         loop {
-            // The first question has time for an answer, however short the wait.
-            let end = limit.map(|wait| began + wait.max(ANSWER_MIN));
+            // Each question has time for an answer, however short the rest of the wait.
+            let end = limit.map(|wait| (began + wait).max(SystemClock.now() + ANSWER_MIN));
             let Some(asked) = until(end, client.holders(&args.name)).await else {
                 return Err(silent(args, limit.unwrap_or_default()));
             };

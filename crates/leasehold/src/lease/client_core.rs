@@ -303,11 +303,11 @@ struct LockRelease {
 }
 
 impl LockRelease {
-    /// For how long a caller waits for the answer. The release of a lost lock changes little, and its caller should learn of the
-    /// loss.
+    /// For how long a caller waits for the answer: for one request, and for a second one on another connection. The release of a
+    /// lost lock changes little, and its caller should learn of the loss.
     fn caller_limit(&self) -> Duration {
         match self.was_valid {
-            true => self.request.limit(),
+            true => self.request.limit() + LockRequest::LIMIT_MAX,
             false => LOST_LIMIT,
         }
     }
