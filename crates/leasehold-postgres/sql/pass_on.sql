@@ -8,7 +8,7 @@ declare
     v_held record;
     w leasehold.waiter;
     v_differs boolean;
-    v_any_kept boolean;
+    v_heard timestamptz;
     v_grants text := '';
 begin
     if l.owner is not null then
@@ -21,10 +21,12 @@ begin
     into v_held from leasehold.sharer s where s.name = l.name;
     for w in select * from leasehold.waiter x where x.name = l.name order by x.ticket loop
         if w.until <= clock_timestamp() and left(w.owner, 16) is distinct from p_client then
-            -- If no place is kept, the server may have been stopped, and the first waiter may ask in a moment.
-            v_any_kept := coalesce(v_any_kept, exists (
-                select from leasehold.waiter x where x.name = l.name and x.until > clock_timestamp()));
-            if v_any_kept or w.until < clock_timestamp() - interval '1 minute' then
+            -- If the server heard no other waiter since, it may have been stopped, and this waiter may ask in a moment.
+            v_heard := coalesce(v_heard, (
+                select max(x.heard) from leasehold.waiter x
+                where x.name = l.name and x.until > clock_timestamp()
+            ), '-infinity');
+            if v_heard > w.heard + interval '2 seconds' or w.until < clock_timestamp() - interval '1 minute' then
                 delete from leasehold.waiter x where x.name = w.name and x.ticket = w.ticket;
                 continue;
             end if;

@@ -178,3 +178,27 @@ async fn burst_of_cancelled_waits_is_released_once() {
     assert!(sent <= most, "{sent} releases of {count} waits");
     guard.release().await.expect("a release");
 }
+
+/// The server stood still, and the place of the first waiter ended meanwhile. The second waiter came just before that.
+#[tokio::test]
+async fn younger_place_does_not_outrun_a_standstill() {
+    let server = PostgresServer::start();
+    store(&server).init().await.expect("the schema");
+    for (heard, next) in [("4.2 seconds", 1), ("9 seconds", 2)] {
+        let client = client(&server);
+        let guard = taken(&client, "job").await;
+        server.sql(&format!(
+            "insert into leasehold.waiter (name, ticket, owner, mode, ttl, proposal, until, heard) values
+             ('job', 1, '{OWNER}1', 0, 60000000, 1, clock_timestamp() - interval '0.2 s', clock_timestamp() - interval '{heard}'),
+             ('job', 2, '{OWNER}2', 0, 60000000, 2, clock_timestamp() + interval '60 s', clock_timestamp() - interval '3.5 s');
+             update leasehold.lock set crowded = true where name = 'job';"
+        ));
+        guard.release().await.expect("a release");
+        let owner = server.sql("select owner from leasehold.lock where name = 'job';");
+        assert_eq!(owner, [format!("{OWNER}{next}")]);
+        server.sql("delete from leasehold.lock; delete from leasehold.waiter;");
+    }
+}
+
+/// All but the last digit.
+const OWNER: &str = "0123456789abcdef.0123456789abcdef0123456789abcde";
