@@ -136,10 +136,6 @@ impl Session for FileSession {
         ))
     }
 
-    fn unconfirmed_releases(&self) -> Option<usize> {
-        Some(0)
-    }
-
     fn release<'a>(
         &'a self,
         request: &'a Arc<LockRequest>,
