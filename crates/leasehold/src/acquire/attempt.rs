@@ -135,12 +135,8 @@ impl<'a> Attempt<'a> {
         let Ok(releasing) = self.client.run(self.release()) else {
             return false;
         };
-        let over = self.client.sleep_until(self.client.now() + CANCEL_MAX);
-        tokio::select! {
-            biased;
-            confirmed = releasing => confirmed,
-            () = over => false,
-        }
+        let confirmed = self.client.within(CANCEL_MAX, releasing).await;
+        confirmed.unwrap_or(false)
     }
 
     /// Returns whether the store confirmed the release.

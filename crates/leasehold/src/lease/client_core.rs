@@ -232,7 +232,12 @@ impl ClientCore {
         outcome
     }
 
-    async fn within<T>(&self, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    /// Runs `future` for at most `limit`, on any executor.
+    pub(crate) async fn within<T>(
+        &self,
+        limit: Duration,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
         tokio::select! {
             biased;
             output = future => Some(output),
