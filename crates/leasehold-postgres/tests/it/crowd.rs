@@ -179,9 +179,9 @@ async fn burst_of_cancelled_waits_is_released_once() {
     guard.release().await.expect("a release");
 }
 
-/// The server stood still, and the place of the first waiter ended meanwhile. The second waiter came just before that.
+/// The server was stopped, and the place of the first waiter ended meanwhile. The second waiter came just before the stop.
 #[tokio::test]
-async fn younger_place_does_not_outrun_a_standstill() {
+async fn stopped_server_keeps_the_order_of_waiters() {
     let server = PostgresServer::start();
     store(&server).init().await.expect("the schema");
     for (heard, next) in [("4.2 seconds", 1), ("9 seconds", 2)] {

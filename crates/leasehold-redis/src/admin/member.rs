@@ -14,8 +14,8 @@ use crate::url::{RedisUrl, parse_all};
 /// One Redis or Valkey server, for its status, its locks, and the changes that operators make.
 ///
 /// To take locks, use [`RedisStore`](crate::RedisStore). The first method call opens the connection. Each
-/// method fails if the server does not answer within 2 s (5 s for its status and record) or refuses, and names the server in the error. If
-/// you drop the future of a method that changes something, the server may or may not have made the change.
+/// method fails if the server refuses, or does not answer within 2 s (5 s for its status and record), and names the server in
+/// the error. If you drop the future of a method that changes something, the server may or may not have made the change.
 ///
 /// # Examples
 ///

@@ -91,7 +91,8 @@ impl RedisStore {
         for (name, stated, found) in stated {
             if let Some(stated) = stated.filter(|stated| *stated != found) {
                 return refuse(format!(
-                    "the quorum was initialized with {name} {}, which cannot become {}; leave it out, or change it as docs/runbooks/change-the-limits.md says",
+                    "the quorum was initialized with {name} {}, which cannot become {}; leave it out, or change it as \
+                     docs/runbooks/change-the-limits.md says",
                     exact_span(found),
                     exact_span(stated)
                 ));

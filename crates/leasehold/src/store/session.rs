@@ -150,7 +150,7 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// Returns how many leases may stay taken until they end, because the store could not confirm their release. A
     /// client that ends reports it after [`flush`](Self::flush). A store that counts them answers each release within the
     /// [limit](LockRequest::limit) of its request, and repeats it by itself. `None` if the store does not; the client then counts the
-    /// releases that failed, waits for an answer within that limit, and repeats a release that got none.
+    /// releases that failed, and repeats a release whose answer is late.
     fn unconfirmed_releases(&self) -> Option<usize> {
         None
     }
