@@ -7,14 +7,14 @@ use leasehold::Key;
 use leasehold::store::{Store, locked};
 use leasehold_etcd::EtcdStore;
 use leasehold_testkit::contract;
-use leasehold_testkit::faults::{NetworkFault, Proxy};
+use leasehold_testkit::faults::NetworkFault;
 use leasehold_testkit::harness::{Harness, Optional, ServerFault, Suite};
 use leasehold_testkit::servers::{EtcdServer, EtcdSet};
 
 const SUITES: &[Suite] = &[
     Suite::new("etcd", || Arc::new(Etcd::start(1)))
         .in_other_processes(open)
-        .behind_proxies(|| Arc::new(Etcd::behind_proxy()))
+        .behind_proxies()
         .without(&[Optional::Health]),
     Suite::new("etcd_ensemble", || Arc::new(Etcd::start(3)))
         .in_other_processes(open)
@@ -34,7 +34,7 @@ const ENSEMBLE_FAULTS: &[ServerFault] = &[
     ServerFault::new("leader restarted"),
     ServerFault::new("leader frozen").that_ends_leases(),
     ServerFault::new("leases revoked").that_ends_leases(),
-    ServerFault::new("leader cut off").that_ends_leases(),
+    ServerFault::new("paths to the leader lost").that_ends_leases(),
     ServerFault::new("majority restarted"),
 ];
 
@@ -49,9 +49,8 @@ fn main() -> ExitCode {
 #[derive(Debug)]
 struct Etcd {
     servers: Mutex<EtcdSet>,
-    /// The member that a fault has struck.
-    struck: Mutex<Option<usize>>,
-    proxies: Vec<Proxy>,
+    /// The leader when the last fault began.
+    leader: Mutex<usize>,
 }
 
 impl Etcd {
@@ -60,15 +59,8 @@ impl Etcd {
         servers[0].demand_login(USER, PASSWORD, "contract/");
         Self {
             servers: Mutex::new(servers),
-            struck: Mutex::default(),
-            proxies: Vec::new(),
+            leader: Mutex::default(),
         }
-    }
-
-    fn behind_proxy() -> Self {
-        let started = Self::start(1);
-        let proxies = started.servers().into_iter().map(Proxy::to).collect();
-        Self { proxies, ..started }
     }
 
     fn etcdctl(&self, words: &[&str]) -> String {
@@ -110,14 +102,7 @@ fn open(url: &str) -> Arc<dyn Store> {
 
 impl Harness for Etcd {
     fn open(&self) -> Arc<dyn Store> {
-        match self.proxies.as_slice() {
-            [] => open(&self.address()),
-            proxies => open(&url(&proxies.iter().map(Proxy::port).collect::<Vec<_>>())),
-        }
-    }
-
-    fn address(&self) -> String {
-        url(&self.servers())
+        open(&self.address())
     }
 
     fn forget(&self, key: &Key) {
@@ -129,10 +114,6 @@ impl Harness for Etcd {
 
     fn secrets(&self) -> Vec<String> {
         vec![PASSWORD.into()]
-    }
-
-    fn network(&self) -> &[Proxy] {
-        &self.proxies
     }
 
     fn servers(&self) -> Vec<u16> {
@@ -150,34 +131,34 @@ impl Harness for Etcd {
         }
     }
 
-    fn strike(&self, fault: &str, begins: bool) {
+    fn inject(&self, fault: &str) {
         if fault == "leases revoked" {
-            if begins {
-                self.revoke();
-            }
-            return;
+            return self.revoke();
         }
         let mut servers = locked(&self.servers);
-        let mut struck = locked(&self.struck);
-        if begins {
-            *struck = Some(servers.leader());
+        let leader = servers.leader();
+        *locked(&self.leader) = leader;
+        match fault {
+            "leader restarted" => servers[leader].kill(),
+            "leader frozen" => servers[leader].freeze(),
+            "majority restarted" => (0..2).for_each(|member| servers[member].kill()),
+            "paths to the leader lost" => servers.peers()[leader].set(NetworkFault::HalfOpen),
+            _ => panic!("no fault is called {fault}"),
         }
-        let leader = struck.expect("a member");
-        match (fault, begins) {
-            ("leader frozen", true) => servers[leader].freeze(),
-            ("leader frozen", false) => servers[leader].thaw(),
-            ("leader restarted", true) => servers[leader].kill(),
-            ("leader restarted", false) => servers[leader].restart(),
-            ("majority restarted", true) => (0..2).for_each(|member| servers[member].kill()),
-            ("majority restarted", false) => restart(&mut servers[..2]),
-            // Nothing passes between it and the others.
-            (_, true) => (servers.peers().iter()).for_each(|peer| peer.set(NetworkFault::HalfOpen)),
-            (_, false) => {
-                for peer in servers.peers() {
-                    peer.set(NetworkFault::None);
-                    peer.cut();
-                }
+    }
+
+    fn heal(&self, fault: &str) {
+        let mut servers = locked(&self.servers);
+        let leader = *locked(&self.leader);
+        match fault {
+            "leader restarted" => servers[leader].restart(),
+            "leader frozen" => servers[leader].thaw(),
+            "majority restarted" => restart(&mut servers[..2]),
+            "paths to the leader lost" => {
+                servers.peers()[leader].set(NetworkFault::None);
+                servers.peers()[leader].cut();
             }
+            _ => {}
         }
     }
 

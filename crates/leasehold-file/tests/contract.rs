@@ -33,7 +33,7 @@ impl Harness for Folder {
         open(self.0.path())
     }
 
-    fn address(&self) -> String {
+    fn address_through(&self, _: &[u16]) -> String {
         self.0.path().to_str().expect("a path in UTF-8").to_owned()
     }
 

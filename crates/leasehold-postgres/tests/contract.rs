@@ -7,13 +7,12 @@ use leasehold::Key;
 use leasehold::store::{Store, locked};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::contract;
-use leasehold_testkit::faults::Proxy;
 use leasehold_testkit::harness::{Harness, Optional, ServerFault, Suite};
 use leasehold_testkit::servers::PostgresServer;
 
-const SUITES: &[Suite] = &[Suite::new("postgres", || Server::start(false))
+const SUITES: &[Suite] = &[Suite::new("postgres", Server::start)
     .in_other_processes(open)
-    .behind_proxies(|| Server::start(true))
+    .behind_proxies()
     .without(&[Optional::Health])];
 
 const FAULTS: &[ServerFault] = &[
@@ -34,11 +33,10 @@ fn open(url: &str) -> Arc<dyn Store> {
 #[derive(Debug)]
 struct Server {
     server: Mutex<PostgresServer>,
-    proxies: Vec<Proxy>,
 }
 
 impl Server {
-    fn start(behind_proxy: bool) -> Arc<dyn Harness> {
+    fn start() -> Arc<dyn Harness> {
         let server = PostgresServer::start();
         let store = PostgresStore::new(server.url()).expect("a URL");
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -48,21 +46,14 @@ impl Server {
         let done = runtime.block_on(store.init());
         done.unwrap_or_else(|error| panic!("{error}"));
         server.sql(include_str!("hostile.sql"));
-        let proxies = behind_proxy.then(|| Proxy::to(server.port()));
-        let proxies = proxies.into_iter().collect();
-        Arc::new(Self {
-            server: Mutex::new(server),
-            proxies,
-        })
+        let server = Mutex::new(server);
+        Arc::new(Self { server })
     }
 }
 
 impl Harness for Server {
     fn open(&self) -> Arc<dyn Store> {
-        match self.proxies.first() {
-            None => open(&self.address()),
-            Some(proxy) => open(&PostgresServer::url_at(proxy.port())),
-        }
+        open(&self.address())
     }
 
     fn forget(&self, key: &Key) {
@@ -72,16 +63,8 @@ impl Harness for Server {
         }
     }
 
-    fn address(&self) -> String {
-        locked(&self.server).url()
-    }
-
     fn secrets(&self) -> Vec<String> {
         vec![PostgresServer::PASSWORD.into()]
-    }
-
-    fn network(&self) -> &[Proxy] {
-        &self.proxies
     }
 
     fn servers(&self) -> Vec<u16> {
@@ -96,19 +79,24 @@ impl Harness for Server {
         FAULTS
     }
 
-    fn strike(&self, fault: &str, begins: bool) {
+    fn inject(&self, fault: &str) {
         let mut server = locked(&self.server);
-        match (fault, begins) {
-            ("frozen", true) => server.freeze(),
-            ("frozen", false) => server.thaw(),
-            ("restarted", true) => server.kill(),
-            ("restarted", false) => server.restart(),
-            (_, true) => {
-                let others = "where pid <> pg_backend_pid() and backend_type = 'client backend'";
-                server.sql(&format!(
-                    "select pg_terminate_backend(pid) from pg_stat_activity {others};"
-                ));
-            }
+        match fault {
+            "frozen" => server.freeze(),
+            "restarted" => server.kill(),
+            "connections killed" => drop(server.sql(
+                "select pg_terminate_backend(pid) from pg_stat_activity
+                 where pid <> pg_backend_pid() and backend_type = 'client backend';",
+            )),
+            _ => panic!("no fault is called {fault}"),
+        }
+    }
+
+    fn heal(&self, fault: &str) {
+        let mut server = locked(&self.server);
+        match fault {
+            "frozen" => server.thaw(),
+            "restarted" => server.restart(),
             _ => {}
         }
     }

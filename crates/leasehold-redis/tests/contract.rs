@@ -14,17 +14,16 @@ use leasehold::store::{
 use leasehold::{Error, Fence, Key};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::contract;
-use leasehold_testkit::faults::Proxy;
 use leasehold_testkit::harness::{Harness, ServerFault, Suite};
 use leasehold_testkit::servers::{AppendFsync, RedisServer, RedisSet, Reply};
 
 const SUITES: &[Suite] = &[
     Suite::new("redis", || Servers::start(1))
         .in_other_processes(open)
-        .behind_proxies(|| Servers::behind_proxies(1)),
+        .behind_proxies(),
     Suite::new("redis_quorum", || Servers::start(5))
         .in_other_processes(open)
-        .behind_proxies(|| Servers::behind_proxies(3)),
+        .behind_proxies(),
     Suite::new("redis_of_three", || Servers::start(3))
         .in_other_processes(open)
         .only_programs(),
@@ -51,6 +50,9 @@ const MEMORY_LOSSES: &[ServerFault] = &[
     ServerFault::new("durability switched off").that_loses_leases(),
 ];
 
+/// How far the clock of a member is stepped.
+const STEP: Duration = Duration::from_secs(3);
+
 /// The longest TTL where members forget: they have no vote for that long.
 const SHORT_MAX_TTL: Duration = Duration::from_secs(3);
 
@@ -63,7 +65,6 @@ fn main() -> ExitCode {
 #[derive(Debug)]
 struct Servers {
     set: Arc<Mutex<RedisSet>>,
-    proxies: Vec<Proxy>,
     faults: &'static [ServerFault],
     /// How much of the append-only file a power cut leaves.
     kept: Mutex<u64>,
@@ -79,19 +80,6 @@ impl Servers {
         Arc::new(Self::of(set, FAULTS))
     }
 
-    fn behind_proxies(count: usize) -> Arc<dyn Harness> {
-        let settings = RedisServer::builder().password(PASSWORD);
-        let set = RedisSet::start_each(count, &settings);
-        if count >= 3 {
-            form(&set, None);
-        }
-        let proxies = set.iter().map(|server| Proxy::to(server.port())).collect();
-        Arc::new(Self {
-            proxies,
-            ..Self::of(set, FAULTS)
-        })
-    }
-
     fn forgetful() -> Arc<dyn Harness> {
         let settings = RedisServer::builder()
             .password(PASSWORD)
@@ -105,36 +93,21 @@ impl Servers {
     fn of(set: RedisSet, faults: &'static [ServerFault]) -> Self {
         Self {
             set: Arc::new(Mutex::new(set)),
-            proxies: Vec::new(),
             faults,
             kept: Mutex::default(),
         }
     }
 
-    fn lose_memory(&self, fault: &str, begins: bool) {
-        const STEP: Duration = Duration::from_secs(3);
-        let mut set = locked(&self.set);
-        let others = [1, 2];
-        if begins {
-            others.iter().for_each(|other| set[*other].freeze());
-            *locked(&self.kept) = set[0].appended();
+    /// The members that are frozen while the first one suffers.
+    fn freeze_two(&self, set: &RedisSet) {
+        if self.faults == MEMORY_LOSSES {
+            set.iter().skip(1).take(2).for_each(RedisServer::freeze);
         }
-        let member = &mut set[0];
-        match (fault, begins) {
-            ("data deleted", false) => drop(member.command(&["FLUSHALL"])),
-            ("power cut", false) => member.restart_after_power_cut(*locked(&self.kept)),
-            ("clock ahead", true) => member.clock().forward(STEP),
-            ("clock behind", true) => member.clock().back(STEP),
-            ("clock ahead" | "clock behind", false) => member.clock().set_right(),
-            ("durability switched off", true) => {
-                member.command(&["CONFIG", "SET", "appendonly", "no"]);
-            }
-            // It loads the file from before the switch.
-            ("durability switched off", false) => member.restart(),
-            _ => {}
-        }
-        if !begins {
-            others.iter().for_each(|other| set[*other].thaw());
+    }
+
+    fn thaw_two(&self, set: &RedisSet) {
+        if self.faults == MEMORY_LOSSES {
+            set.iter().skip(1).take(2).for_each(RedisServer::thaw);
         }
     }
 }
@@ -247,14 +220,7 @@ fn form(set: &RedisSet, max_ttl: Option<Duration>) {
 
 impl Harness for Servers {
     fn open(&self) -> Arc<dyn Store> {
-        if self.proxies.is_empty() {
-            return open(&self.address());
-        }
-        open(&urls(self.proxies.iter().map(Proxy::port)))
-    }
-
-    fn address(&self) -> String {
-        urls(locked(&self.set).iter().map(RedisServer::port))
+        open(&self.address())
     }
 
     fn locations(&self) -> Vec<Arc<dyn Store>> {
@@ -277,10 +243,6 @@ impl Harness for Servers {
         vec![PASSWORD.into()]
     }
 
-    fn network(&self) -> &[Proxy] {
-        &self.proxies
-    }
-
     fn servers(&self) -> Vec<u16> {
         locked(&self.set).iter().map(RedisServer::port).collect()
     }
@@ -293,24 +255,44 @@ impl Harness for Servers {
         self.faults
     }
 
-    fn strike(&self, fault: &str, begins: bool) {
-        if self.faults == MEMORY_LOSSES {
-            return self.lose_memory(fault, begins);
-        }
+    fn inject(&self, fault: &str) {
         let mut set = locked(&self.set);
-        let server = set.iter_mut().next().expect("a server");
-        match (fault, begins) {
-            ("frozen", true) => server.freeze(),
-            ("frozen", false) => server.thaw(),
-            ("restarted", true) => server.kill(),
-            ("restarted", false) => server.restart(),
-            ("connections killed", true) => {
+        self.freeze_two(&set);
+        let server = &mut set[0];
+        match fault {
+            "frozen" => server.freeze(),
+            "restarted" => server.kill(),
+            "connections killed" => {
                 server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
                 server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
             }
-            ("messages forged", _) => forge(server),
-            _ => {}
+            "messages forged" => forge(server),
+            "data deleted" => {}
+            "power cut" => *locked(&self.kept) = server.appended(),
+            "clock ahead" => server.clock().forward(STEP),
+            "clock behind" => server.clock().back(STEP),
+            "durability switched off" => {
+                server.command(&["CONFIG", "SET", "appendonly", "no"]);
+            }
+            _ => unknown(fault),
         }
+    }
+
+    fn heal(&self, fault: &str) {
+        let mut set = locked(&self.set);
+        let server = &mut set[0];
+        match fault {
+            "frozen" => server.thaw(),
+            // With "durability switched off" it loads the file from before the switch.
+            "restarted" | "durability switched off" => server.restart(),
+            "connections killed" => {}
+            "messages forged" => forge(server),
+            "data deleted" => drop(server.command(&["FLUSHALL"])),
+            "power cut" => server.restart_after_power_cut(*locked(&self.kept)),
+            "clock ahead" | "clock behind" => server.clock().set_right(),
+            _ => unknown(fault),
+        }
+        self.thaw_two(&set);
     }
 
     fn leftovers(&self, prefix: &str) -> Vec<String> {
@@ -359,4 +341,8 @@ fn texts(reply: &Reply) -> Vec<String> {
         Reply::Bulk(text) => vec![text.clone()],
         _ => Vec::new(),
     }
+}
+
+fn unknown(fault: &str) -> ! {
+    panic!("no fault is called {fault}")
 }

@@ -7,8 +7,6 @@ use std::time::Duration;
 use leasehold::Key;
 use leasehold::store::{Session, Store};
 
-use crate::faults::Proxy;
-
 /// One store as the contract suite sees it: a set of locks. This process and others can open them again and
 /// again, and the suite can break them from outside.
 ///
@@ -21,12 +19,6 @@ pub trait Harness: Debug + Send + Sync {
     /// Removes every trace of `key` behind the store's back, including its fence counter.
     fn forget(&self, key: &Key);
 
-    /// Returns what another process passes to [`OpenAt`] to reach the same locks. Only called if the suite is
-    /// [open to other processes](Suite::in_other_processes).
-    fn address(&self) -> String {
-        panic!("the locks of this process have no address")
-    }
-
     /// Returns the stores that grant the locks, one by one: the members of a quorum, or the store itself.
     fn locations(&self) -> Vec<Arc<dyn Store>> {
         vec![self.open()]
@@ -37,21 +29,20 @@ pub trait Harness: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Returns the network between the stores that `open` returns and their servers: one proxy for each server. The
-    /// suite breaks it if the harness was started for [that](Suite::behind_proxies).
-    fn network(&self) -> &[Proxy] {
-        &[]
-    }
-
-    /// Returns the ports of the servers. Random programs reach each of them through a proxy.
+    /// Returns the ports of the servers. The suite puts a [proxy](crate::faults::Proxy) in front of each, to break the network.
     fn servers(&self) -> Vec<u16> {
         Vec::new()
     }
 
     /// Returns what another process passes to [`OpenAt`] to reach the same locks through these ports in place of
-    /// [those of the servers](Self::servers).
+    /// [those of the servers](Self::servers). Only called if the suite is [open to other processes](Suite::in_other_processes).
     fn address_through(&self, _ports: &[u16]) -> String {
-        self.address()
+        panic!("the locks of this process have no address")
+    }
+
+    /// Returns what another process passes to [`OpenAt`] to reach the same locks.
+    fn address(&self) -> String {
+        self.address_through(&self.servers())
     }
 
     /// Returns what the servers can suffer.
@@ -59,8 +50,13 @@ pub trait Harness: Debug + Send + Sync {
         &[]
     }
 
-    /// Begins or ends the fault of this name. Two of one name do not overlap, but others may.
-    fn strike(&self, fault: &str, _begins: bool) {
+    /// Begins the fault of this name. No other one is under way.
+    fn inject(&self, fault: &str) {
+        panic!("no fault is called {fault}")
+    }
+
+    /// Ends the fault of this name, which was [injected](Self::inject).
+    fn heal(&self, fault: &str) {
         panic!("no fault is called {fault}")
     }
 
@@ -80,12 +76,12 @@ pub trait Harness: Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerFault {
     pub(crate) name: &'static str,
-    pub(crate) harm: Harm,
+    pub(crate) impact: Impact,
 }
 
 /// What a fault may do to leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Harm {
+pub(crate) enum Impact {
     None,
     /// A lease may be lost before its deadline. The lock stays closed until then.
     LosesLeases,
@@ -96,21 +92,21 @@ pub(crate) enum Harm {
 impl ServerFault {
     /// Returns a fault that takes no lease from its holder.
     pub const fn new(name: &'static str) -> Self {
-        let harm = Harm::None;
-        Self { name, harm }
+        let impact = Impact::None;
+        Self { name, impact }
     }
 
     /// The same fault, if a holder may lose its lease through it before the deadline. The lock stays closed until then.
     #[must_use]
     pub const fn that_loses_leases(mut self) -> Self {
-        self.harm = Harm::LosesLeases;
+        self.impact = Impact::LosesLeases;
         self
     }
 
     /// The same fault, if the store does not promise exclusion meanwhile: a lease may end early, and only fences protect.
     #[must_use]
     pub const fn that_ends_leases(mut self) -> Self {
-        self.harm = Harm::EndsLeases;
+        self.impact = Impact::EndsLeases;
         self
     }
 }
@@ -121,7 +117,7 @@ pub struct Suite {
     pub(crate) name: &'static str,
     pub(crate) start: Start,
     pub(crate) open_at: Option<OpenAt>,
-    pub(crate) start_behind_proxies: Option<Start>,
+    pub(crate) has_servers: bool,
     pub(crate) without_network: Option<&'static str>,
     pub(crate) without: &'static [Optional],
     pub(crate) only_programs: bool,
@@ -130,7 +126,7 @@ pub struct Suite {
 /// Sets up a store.
 pub type Start = fn() -> Arc<dyn Harness>;
 
-/// Opens a store by its [`Harness::address`].
+/// Opens a store by its [`Harness::address_through`].
 pub type OpenAt = fn(&str) -> Arc<dyn Store>;
 
 impl Suite {
@@ -141,7 +137,7 @@ impl Suite {
             name,
             start,
             open_at: None,
-            start_behind_proxies: None,
+            has_servers: false,
             without_network: None,
             without: &[],
             only_programs: false,
@@ -156,17 +152,15 @@ impl Suite {
         self
     }
 
-    /// The same suite, with tests that break the network. `start` sets up a store whose servers are behind
-    /// [proxies](Harness::network). Each of these tests starts its own. A store with a server needs them,
-    /// or a reason for [none](Self::without_network).
+    /// The same suite, with tests that break the network between clients and the [servers](Harness::servers). A store with a server
+    /// needs them, or a reason for [none](Self::without_network).
     #[must_use]
-    pub const fn behind_proxies(mut self, start: Start) -> Self {
-        self.start_behind_proxies = Some(start);
+    pub const fn behind_proxies(mut self) -> Self {
+        self.has_servers = true;
         self
     }
 
-    /// The same suite of a store whose network no [proxy](Harness::network) can break, for example because it is a database in
-    /// files, or behind HTTPS. The output lists the tests that break the network as ignored, with this reason. Then the suite
+    /// The same suite of a store whose network no proxy can break, for example because it is a database in files, or behind HTTPS. The output lists the tests that break the network as ignored, with this reason. Then the suite
     /// does not check what the store promises while its network fails.
     #[must_use]
     pub const fn without_network(mut self, reason: &'static str) -> Self {

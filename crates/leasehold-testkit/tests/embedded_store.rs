@@ -64,7 +64,7 @@ impl Harness for Folder {
         Arc::new(Embedded::at(self.0.path()))
     }
 
-    fn address(&self) -> String {
+    fn address_through(&self, _: &[u16]) -> String {
         self.0.path().display().to_string()
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use leasehold::Key;
 use leasehold::store::{Store, locked};
 use leasehold_testkit::contract;
-use leasehold_testkit::faults::{NetworkFault, Proxy};
+use leasehold_testkit::faults::NetworkFault;
 use leasehold_testkit::harness::{Harness, Optional, ServerFault, Suite};
 use leasehold_testkit::servers::{Zookeeper, ZookeeperConnection};
 use leasehold_zookeeper::ZooKeeperStore;
@@ -14,11 +14,11 @@ use leasehold_zookeeper::ZooKeeperStore;
 const SUITES: &[Suite] = &[
     Suite::new("zookeeper", || Servers::start(1))
         .in_other_processes(open)
-        .behind_proxies(|| Servers::behind_proxies(1))
+        .behind_proxies()
         .without(&[Optional::Health]),
     Suite::new("zookeeper_ensemble", || Servers::start(3))
         .in_other_processes(open)
-        .behind_proxies(|| Servers::behind_proxies(3))
+        .behind_proxies()
         .without(&[Optional::Health]),
 ];
 
@@ -47,28 +47,16 @@ fn main() -> ExitCode {
 #[derive(Debug)]
 struct Servers {
     servers: Mutex<Zookeeper>,
-    /// The member that a fault has struck.
-    struck: Mutex<Option<usize>>,
-    proxies: Vec<Proxy>,
+    /// The leader when the last fault began.
+    leader: Mutex<usize>,
 }
 
 impl Servers {
     fn start(count: usize) -> Arc<dyn Harness> {
-        Arc::new(Self::of(count))
-    }
-
-    fn of(count: usize) -> Self {
-        Self {
+        Arc::new(Self {
             servers: Mutex::new(start(count)),
-            struck: Mutex::default(),
-            proxies: Vec::new(),
-        }
-    }
-
-    fn behind_proxies(count: usize) -> Arc<dyn Harness> {
-        let servers = Self::of(count);
-        let proxies = servers.servers().into_iter().map(Proxy::to).collect();
-        Arc::new(Self { proxies, ..servers })
+            leader: Mutex::default(),
+        })
     }
 
     fn url(&self, ports: impl IntoIterator<Item = u16>) -> String {
@@ -93,14 +81,7 @@ fn open(address: &str) -> Arc<dyn Store> {
 
 impl Harness for Servers {
     fn open(&self) -> Arc<dyn Store> {
-        match self.proxies.as_slice() {
-            [] => open(&self.address()),
-            proxies => open(&self.url(proxies.iter().map(Proxy::port))),
-        }
-    }
-
-    fn address(&self) -> String {
-        self.url(self.servers())
+        open(&self.address())
     }
 
     fn forget(&self, key: &Key) {
@@ -115,10 +96,6 @@ impl Harness for Servers {
 
     fn secrets(&self) -> Vec<String> {
         vec![PASSWORD.into()]
-    }
-
-    fn network(&self) -> &[Proxy] {
-        &self.proxies
     }
 
     fn servers(&self) -> Vec<u16> {
@@ -136,25 +113,33 @@ impl Harness for Servers {
         }
     }
 
-    fn strike(&self, fault: &str, begins: bool) {
+    fn inject(&self, fault: &str) {
         let mut servers = locked(&self.servers);
-        let mut struck = locked(&self.struck);
-        if begins {
-            let count = servers.ports().len();
-            *struck = Some(if count == 1 { 0 } else { servers.leader() });
+        let count = servers.ports().len();
+        let leader = if count == 1 { 0 } else { servers.leader() };
+        *locked(&self.leader) = leader;
+        match fault {
+            "leader frozen" => servers.freeze(leader),
+            "follower frozen" => servers.freeze((leader + 1) % count),
+            "leader restarted" => servers.kill(leader),
+            "all restarted" => (0..count).for_each(|member| servers.kill(member)),
+            "links lost" => {
+                let links = servers.links().iter();
+                links.for_each(|link| link.set(NetworkFault::HalfOpen));
+            }
+            _ => panic!("no fault is called {fault}"),
         }
-        let leader = struck.expect("a member");
-        match (fault, begins) {
-            ("leader frozen", true) => servers.freeze(leader),
-            ("leader frozen", false) => servers.thaw(leader),
-            ("follower frozen", true) => servers.freeze((leader + 1) % 3),
-            ("follower frozen", false) => servers.thaw((leader + 1) % 3),
-            ("leader restarted", true) => servers.kill(leader),
-            ("leader restarted", false) => servers.restart(leader),
-            ("all restarted", true) => (0..servers.ports().len()).for_each(|it| servers.kill(it)),
-            ("all restarted", false) => servers.restart_all(),
-            (_, true) => (servers.links().iter()).for_each(|link| link.set(NetworkFault::HalfOpen)),
-            (_, false) => {
+    }
+
+    fn heal(&self, fault: &str) {
+        let mut servers = locked(&self.servers);
+        let (leader, count) = (*locked(&self.leader), servers.ports().len());
+        match fault {
+            "leader frozen" => servers.thaw(leader),
+            "follower frozen" => servers.thaw((leader + 1) % count),
+            "leader restarted" => servers.restart(leader),
+            "all restarted" => servers.restart_all(),
+            _ => {
                 for link in servers.links() {
                     link.set(NetworkFault::None);
                     link.cut();

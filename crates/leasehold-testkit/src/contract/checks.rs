@@ -8,7 +8,8 @@ use super::modes::{downgrade, permits, writers};
 use super::optional::{breaking, inspection, records};
 use super::waiting::{idle, outage, queue, wait};
 use super::{
-    acquire, cancellation, contention, expiry, fencing, network, release, renew, runtime, store,
+    acquire, cancellation, contention, expiry, fencing, network, release, renew,
+    runtime, store,
 };
 use crate::harness::Optional;
 
@@ -26,7 +27,7 @@ pub(super) struct Check {
 pub(super) enum Needs {
     Nothing,
     Processes,
-    /// The test breaks the network, so it has servers of its own.
+    /// The test breaks the network, so it has proxies of its own.
     Network,
     /// The test counts requests, if the store has servers.
     Counts,

@@ -21,6 +21,8 @@ use crate::harness::{Harness, Suite};
 pub(crate) struct Fixture {
     pub(crate) suite: Suite,
     pub(crate) harness: Arc<dyn Harness>,
+    /// The paths to the servers, if the test breaks or counts what passes.
+    pub(crate) network: Vec<Proxy>,
     name: &'static str,
     env: Env,
     keys: AtomicU32,
@@ -41,10 +43,16 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 impl Fixture {
-    pub(crate) fn new(suite: Suite, name: &'static str, harness: Arc<dyn Harness>) -> Self {
+    pub(crate) fn new(
+        suite: Suite,
+        name: &'static str,
+        harness: Arc<dyn Harness>,
+        network: Vec<Proxy>,
+    ) -> Self {
         Self {
             suite,
             harness,
+            network,
             name,
             env: Env::default(),
             keys: AtomicU32::new(0),
@@ -57,7 +65,20 @@ impl Fixture {
 
     /// Opens the store as another process would.
     pub(crate) fn open(&self) -> OpenStore {
-        self.session_of(self.harness.open())
+        self.session_of(self.place())
+    }
+
+    /// Returns the store, as another process would open it.
+    pub(crate) fn place(&self) -> Arc<dyn Store> {
+        if self.network.is_empty() {
+            return self.harness.open();
+        }
+        let open_at = self
+            .suite
+            .open_at
+            .expect("a store with servers has an address");
+        let ports: Vec<u16> = self.network.iter().map(Proxy::port).collect();
+        open_at(&self.harness.address_through(&ports))
     }
 
     /// Opens a session of a new client.
@@ -121,14 +142,14 @@ impl Fixture {
 
     /// Sets the fault of every path to a server.
     pub(crate) fn set_network(&self, fault: NetworkFault) {
-        for proxy in self.harness.network() {
+        for proxy in &self.network {
             proxy.set(fault);
         }
     }
 
     /// Returns how many requests the servers were sent.
     pub(crate) fn requests(&self) -> u64 {
-        self.harness.network().iter().map(Proxy::requests).sum()
+        self.network.iter().map(Proxy::requests).sum()
     }
 
     /// Starts another process that holds `key`. Also returns its fence.

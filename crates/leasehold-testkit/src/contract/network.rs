@@ -122,7 +122,7 @@ async fn cut_each_request(
     cut: Cut,
     work: impl AsyncFn(&OpenStore, &LockRequest, &dyn Fn()),
 ) {
-    let network = fixture.harness.network();
+    let network = &fixture.network;
     let observer = fixture.open();
     for request in 1..MANY as u64 {
         let (store, key) = (fixture.open(), fixture.key());
@@ -142,7 +142,7 @@ async fn cut_each_request(
 pub(crate) async fn f3_attempt_that_arrives_after_its_release_is_void(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     free(fixture, &store, &fixture.key()).await;
-    let network = fixture.harness.network();
+    let network = &fixture.network;
     network.iter().for_each(Proxy::hold_requests);
     let (request, sent) = (Arc::new(fixture.request(&key, LONG)), fixture.requests());
     let progress = Progress::new();

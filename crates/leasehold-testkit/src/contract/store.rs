@@ -47,7 +47,7 @@ pub(crate) async fn s2_guarantees_and_terms_never_change(fixture: &Fixture) {
         "{exclusion:?}: a suite has `in_other_processes` exactly if the locks are not those of one process"
     );
     let one_machine = one_process || exclusion == Exclusion::Kernel;
-    let breaks_network = suite.start_behind_proxies.is_some();
+    let breaks_network = suite.has_servers;
     let says_why_not = suite.without_network.is_some();
     let is_right = match one_machine {
         true => !breaks_network && !says_why_not,

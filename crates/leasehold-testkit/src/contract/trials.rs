@@ -6,6 +6,7 @@ use libtest_mimic::{Failed, Trial};
 
 use super::checks::{CHECKS, Check, Needs};
 use super::fixture::Fixture;
+use crate::faults::Proxy;
 use crate::harness::{Harness, Suite};
 use crate::programs;
 
@@ -38,7 +39,7 @@ pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
         Needs::Nothing | Needs::Counts => true,
         // `s2` checks that the suite tells the truth.
         Needs::Processes => suite.open_at.is_some(),
-        Needs::Network => suite.start_behind_proxies.is_some() || suite.without_network.is_some(),
+        Needs::Network => suite.has_servers || suite.without_network.is_some(),
     };
     CHECKS.iter().filter(asked).map(move |check| {
         let started = Arc::clone(&started);
@@ -49,11 +50,13 @@ pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
                 .with_ignored_flag(true);
         }
         Trial::test(name, move || {
-            let harness = match suite.start_behind_proxies {
-                Some(start) if matches!(check.needs, Needs::Network | Needs::Counts) => start(),
-                _ => Arc::clone(started.harness.get_or_init(suite.start)),
+            let harness = Arc::clone(started.harness.get_or_init(suite.start));
+            let network = match check.needs {
+                Needs::Network | Needs::Counts => harness.servers(),
+                Needs::Nothing | Needs::Processes => Vec::new(),
             };
-            let fixture = Fixture::new(suite, check.name, harness);
+            let network = network.into_iter().map(Proxy::to).collect();
+            let fixture = Fixture::new(suite, check.name, harness, network);
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?;
@@ -79,7 +82,7 @@ pub(super) fn programs_trial(suite: &Suite) -> Trial {
 
 /// Returns what the test needs and the store lacks.
 fn missing(suite: &Suite, check: &Check) -> Option<String> {
-    if check.needs == Needs::Network && suite.start_behind_proxies.is_none() {
+    if check.needs == Needs::Network && !suite.has_servers {
         return suite
             .without_network
             .map(|reason| format!("no network: {reason}"));

@@ -14,10 +14,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::store::{BreakOptions, BreakTarget, Permits, Store, locked};
-use leasehold::{Client, Error, ErrorKind, Guard, Lock, Mode};
+use leasehold::{Client, Error, ErrorKind, Guard, Lock, Mode, ReleaseOutcome};
 use serde::{Deserialize, Serialize};
 
-use super::history::{Event, HeldMode, HoldNumber, Refusal, What};
+use super::history::{Event, HeldMode, HoldNumber, What};
 use super::operation::{
     Acquire, ClientProgram, LEADER, LOCKS, LockIndex, Manner, Millis, Operation, PERMIT_COUNT,
     PERMITS, REQUEST,
@@ -101,8 +101,18 @@ impl Log {
     }
 
     fn failed(&self, call: &str, error: &Error) {
+        self.note_failure(call, error, is_odd(error));
+    }
+
+    /// The clients reach the servers at different addresses, so a lost handle looks like one of another store.
+    fn handle_failed(&self, call: &str, error: &Error) {
+        let is_odd = is_odd(error) && error.kind() != ErrorKind::InvalidInput;
+        self.note_failure(call, error, is_odd);
+    }
+
+    fn note_failure(&self, call: &str, error: &Error, is_odd: bool) {
         let (call, text) = (call.into(), error.to_string());
-        self.note(What::Failed { call, text });
+        self.note(What::Failed { call, is_odd, text });
     }
 
     fn next_hold(&self) -> HoldNumber {
@@ -254,15 +264,9 @@ impl Task<'_> {
     }
 
     fn refused(&self, hold: HoldNumber, error: Option<&Error>) {
-        let why = error.map_or(Refusal::Busy, |error| match error.kind() {
-            ErrorKind::Busy => Refusal::Busy,
-            ErrorKind::Unreachable | ErrorKind::NoQuorum | ErrorKind::Untrusted => {
-                Refusal::Unreachable
-            }
-            _ => Refusal::Other,
-        });
+        let is_odd = error.is_some_and(is_odd);
         let text = error.map_or_else(|| "busy".into(), Error::to_string);
-        self.note(What::Refused { hold, why, text });
+        self.note(What::Refused { hold, is_odd, text });
     }
 
     fn granted(&mut self, hold: HoldNumber, guard: Guard) {
@@ -339,11 +343,15 @@ impl Task<'_> {
             return;
         };
         self.ending(hold, "releases");
-        let outcome = match guard.release().await {
-            Ok(outcome) => format!("{outcome:?}"),
-            Err(error) => error.to_string(),
+        let (is_freed, text) = match guard.release().await {
+            Ok(outcome) => (outcome == ReleaseOutcome::Released, format!("{outcome:?}")),
+            Err(error) => (false, error.to_string()),
         };
-        self.note(What::Released { hold, outcome });
+        self.note(What::Released {
+            hold,
+            is_freed,
+            text,
+        });
     }
 
     async fn break_lock(&self, lock: LockIndex, at_once: bool) {
@@ -409,7 +417,12 @@ impl Task<'_> {
         let hold = self.asked(LEADER, HeldMode::Exclusive, Manner::Wait(wait), true);
         match election.campaign().await {
             Ok(leadership) => {
-                self.granted(hold, leadership.into_guard());
+                let fence = leadership.fence().get();
+                self.note(What::Granted { hold, fence });
+                if let Err(error) = leadership.publish("a second value").await {
+                    self.log.failed("publish", &error);
+                }
+                self.keep(hold, leadership.into_guard());
                 self.work(work).await;
                 self.release().await;
             }
@@ -436,6 +449,21 @@ impl Task<'_> {
             self.log.failed("close", &error);
         }
     }
+}
+
+/// Whether no fault of a program explains the error.
+fn is_odd(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::InvalidInput
+            | ErrorKind::Misconfigured
+            | ErrorKind::NotInitialized
+            | ErrorKind::PermitsDiffer
+            | ErrorKind::InvalidResponse
+            | ErrorKind::IncompatibleKey
+            | ErrorKind::Corrupt
+            | ErrorKind::Forked
+    )
 }
 
 async fn ask(lock: Lock, manner: Manner) -> Result<Option<Guard>, Error> {

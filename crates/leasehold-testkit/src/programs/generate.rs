@@ -13,7 +13,7 @@ use super::operation::{
 
 /// What a store's clients and servers can suffer, and what it offers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Abilities {
+pub(crate) struct Capcapabilities {
     pub(crate) shared: bool,
     pub(crate) permits: bool,
     pub(crate) handles: bool,
@@ -27,37 +27,37 @@ pub(crate) struct Abilities {
 }
 
 /// Returns all programs for a store. Some use only records, since these are rare among all operations.
-pub(crate) fn programs(abilities: Abilities) -> BoxedStrategy<Program> {
+pub(crate) fn programs(capabilities: Capcapabilities) -> BoxedStrategy<Program> {
     // Most operations need a guard.
-    let first = prop::option::weighted(0.8, acquire(abilities).prop_map(Operation::Acquire));
-    let on_locks = program(first.boxed(), operation(abilities), abilities);
-    if !abilities.records {
+    let first = prop::option::weighted(0.8, acquire(capabilities).prop_map(Operation::Acquire));
+    let on_locks = program(first.boxed(), operation(capabilities), capabilities);
+    if !capabilities.records {
         return on_locks;
     }
-    let mut all = on_records(abilities);
+    let mut all = on_records(capabilities);
     all.push((4, span(0..500).prop_map(Operation::Work).boxed()));
     all.push((4, Just(Operation::Meet).boxed()));
     let operation = Union::new_weighted(all).boxed();
-    let on_records = program(Just(None).boxed(), operation, abilities);
+    let on_records = program(Just(None).boxed(), operation, capabilities);
     prop_oneof![5 => on_locks, 1 => on_records].boxed()
 }
 
 fn program(
     first: BoxedStrategy<Option<Operation>>,
     operation: BoxedStrategy<Operation>,
-    abilities: Abilities,
+    capabilities: Capcapabilities,
 ) -> BoxedStrategy<Program> {
     let task = (first, vec(operation, 1..=7))
         .prop_map(|(first, rest)| first.into_iter().chain(rest).collect());
     let client = vec(task, 1..=2).prop_map(|tasks| ClientProgram { tasks });
-    (vec(client, 2..=4), faults(abilities))
+    (vec(client, 2..=4), faults(capabilities))
         .prop_map(|(clients, faults)| Program { clients, faults })
         .boxed()
 }
 
-fn operation(abilities: Abilities) -> BoxedStrategy<Operation> {
+fn operation(capabilities: Capcapabilities) -> BoxedStrategy<Operation> {
     let mut all: Vec<(u32, BoxedStrategy<Operation>)> = vec![
-        (30, acquire(abilities).prop_map(Operation::Acquire).boxed()),
+        (30, acquire(capabilities).prop_map(Operation::Acquire).boxed()),
         (
             3,
             (manner(), cancel())
@@ -81,10 +81,10 @@ fn operation(abilities: Abilities) -> BoxedStrategy<Operation> {
                 .boxed(),
         ),
     ];
-    if abilities.shared {
+    if capabilities.shared {
         all.push((4, Just(Operation::Downgrade).boxed()));
     }
-    if abilities.handles {
+    if capabilities.handles {
         let handles = [
             Operation::Detach,
             Operation::Adopt,
@@ -93,17 +93,17 @@ fn operation(abilities: Abilities) -> BoxedStrategy<Operation> {
         ];
         all.extend(handles.map(|operation| (2, Just(operation).boxed())));
     }
-    if abilities.breaks {
+    if capabilities.breaks {
         all.push((6, break_one_of(0..=PERMITS)));
     }
-    if abilities.records {
-        all.extend(on_records(abilities));
+    if capabilities.records {
+        all.extend(on_records(capabilities));
     }
     Union::new_weighted(all).boxed()
 }
 
 /// Requests that run once, and elections.
-fn on_records(abilities: Abilities) -> Vec<(u32, BoxedStrategy<Operation>)> {
+fn on_records(capabilities: Capcapabilities) -> Vec<(u32, BoxedStrategy<Operation>)> {
     let once = (span(0..600), cancel())
         .prop_map(|(work, cancel_after)| Operation::Once { work, cancel_after });
     let lead =
@@ -113,7 +113,7 @@ fn on_records(abilities: Abilities) -> Vec<(u32, BoxedStrategy<Operation>)> {
         (4, lead.boxed()),
         (4, Just(Operation::Observe).boxed()),
     ];
-    if abilities.breaks {
+    if capabilities.breaks {
         all.push((2, break_one_of(LEADER..=REQUEST)));
     }
     all
@@ -130,12 +130,12 @@ fn cancel() -> impl Strategy<Value = Option<Millis>> {
     prop_oneof![3 => Just(None), 1 => span(0..400).prop_map(Some)]
 }
 
-fn acquire(abilities: Abilities) -> impl Strategy<Value = Acquire> {
-    let lock = match abilities.permits {
+fn acquire(capabilities: Capcapabilities) -> impl Strategy<Value = Acquire> {
+    let lock = match capabilities.permits {
         true => prop_oneof![4 => Just(0), 2 => Just(1), 2 => Just(PERMITS)].boxed(),
         false => prop_oneof![2 => Just(0), 1 => Just(1)].boxed(),
     };
-    let shared = match abilities.shared {
+    let shared = match capabilities.shared {
         true => prop::bool::weighted(0.3).boxed(),
         false => Just(false).boxed(),
     };
@@ -160,9 +160,9 @@ fn manner() -> impl Strategy<Value = Manner> {
     ]
 }
 
-fn faults(abilities: Abilities) -> BoxedStrategy<Vec<FaultStep>> {
+fn faults(capabilities: Capcapabilities) -> BoxedStrategy<Vec<FaultStep>> {
     let mut all: Vec<(u32, BoxedStrategy<Fault>)> = Vec::new();
-    if abilities.servers > 0 {
+    if capabilities.servers > 0 {
         let kind = prop_oneof![
             3 => Just(PathFault::Cut),
             4 => Just(PathFault::LateRequests),
@@ -173,7 +173,7 @@ fn faults(abilities: Abilities) -> BoxedStrategy<Vec<FaultStep>> {
             2 => Just(PathFault::HalfOpen),
             1 => Just(PathFault::Refusing),
         ];
-        let server = match abilities.servers {
+        let server = match capabilities.servers {
             1 => Just(None).boxed(),
             count => prop::option::of(0..count as u8).boxed(),
         };
@@ -184,12 +184,12 @@ fn faults(abilities: Abilities) -> BoxedStrategy<Vec<FaultStep>> {
         });
         all.push((8, path.boxed()));
     }
-    if abilities.processes {
+    if capabilities.processes {
         all.push((3, (0..4_u8).prop_map(Fault::StopClient).boxed()));
         all.push((1, (0..4_u8).prop_map(Fault::KillClient).boxed()));
     }
-    if abilities.server_faults > 0 {
-        let fault = (0..abilities.server_faults as u8).prop_map(Fault::Server);
+    if capabilities.server_faults > 0 {
+        let fault = (0..capabilities.server_faults as u8).prop_map(Fault::Server);
         all.push((4, fault.boxed()));
     }
     if all.is_empty() {

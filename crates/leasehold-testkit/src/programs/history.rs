@@ -41,7 +41,7 @@ pub(crate) enum What {
     },
     Refused {
         hold: HoldNumber,
-        why: Refusal,
+        is_odd: bool,
         text: String,
     },
     Cancelled {
@@ -65,9 +65,11 @@ pub(crate) enum What {
         hold: HoldNumber,
         how: String,
     },
+    /// The answer to a release, and whether the store freed the lock.
     Released {
         hold: HoldNumber,
-        outcome: String,
+        is_freed: bool,
+        text: String,
     },
     Breaking {
         lock: LockIndex,
@@ -94,6 +96,7 @@ pub(crate) enum What {
     /// A call failed.
     Failed {
         call: String,
+        is_odd: bool,
         text: String,
     },
     /// A fault of the program begins or ends. No client sees it.
@@ -109,15 +112,6 @@ pub(crate) enum HeldMode {
     Exclusive,
     Shared,
     Permit,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Refusal {
-    Busy,
-    /// The store or the network failed.
-    Unreachable,
-    /// Anything that faults do not explain.
-    Other,
 }
 
 impl Event {
@@ -185,7 +179,7 @@ impl fmt::Display for Line<'_> {
             What::Lost { hold, reason } => write!(f, "h{hold} lost: {reason}"),
             What::Downgrading { hold } => write!(f, "h{hold} downgrades"),
             What::Ending { hold, how } => write!(f, "h{hold} {how}"),
-            What::Released { hold, outcome } => write!(f, "h{hold}: {outcome}"),
+            What::Released { hold, text, .. } => write!(f, "h{hold}: {text}"),
             What::Breaking {
                 lock,
                 fence,
@@ -201,7 +195,7 @@ impl fmt::Display for Line<'_> {
             }
             What::Looking { .. } => f.write_str("looks for the leader"),
             What::Leader { fence, .. } => write!(f, "sees the leader {fence:?}"),
-            What::Failed { call, text } => write!(f, "{call} failed: {text}"),
+            What::Failed { call, text, .. } => write!(f, "{call} failed: {text}"),
             What::Restarted => f.write_str("has a new client"),
             What::Finished => f.write_str("has finished"),
             What::Fault { .. } => Ok(()),

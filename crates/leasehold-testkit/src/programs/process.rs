@@ -26,6 +26,14 @@ pub(crate) fn run_client(open_at: OpenAt, address: &str) {
     runtime.block_on(perform(&assignment, open_at(address), log));
 }
 
+/// What the operating system does to a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Signal {
+    Stop,
+    Continue,
+    Kill,
+}
+
 /// A client that is running.
 #[derive(Debug)]
 pub(crate) struct ClientProcess {
@@ -60,15 +68,27 @@ impl ClientProcess {
         }
     }
 
-    /// Sends a signal, if the client has not ended.
-    pub(crate) fn signal(&self, signal: &str) {
-        let number = self.child.id().to_string();
-        let mut kill = Command::new("kill");
-        // The client may have ended.
-        let _ = kill
-            .args(["-s", signal, &number])
-            .stderr(Stdio::null())
-            .status();
+    /// Sends a signal, unless the client has ended.
+    #[cfg(unix)]
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        use nix::sys::signal::{Signal as Number, kill};
+
+        if self.has_ended() {
+            return;
+        }
+        let number = match signal {
+            Signal::Stop => Number::SIGSTOP,
+            Signal::Continue => Number::SIGCONT,
+            Signal::Kill => Number::SIGKILL,
+        };
+        let pid = i32::try_from(self.child.id()).expect("a process id");
+        let sent = kill(nix::unistd::Pid::from_raw(pid), number);
+        sent.unwrap_or_else(|error| panic!("{signal:?} to {pid}: {error}"));
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn signal(&mut self, _: Signal) {
+        panic!("this system has no signals");
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {

@@ -14,11 +14,11 @@ use tempfile::TempDir;
 use super::checks::{Assumptions, Violation, check};
 use super::client::{Assignment, Log, perform};
 use super::connections::Connections;
-use super::generate::Abilities;
+use super::generate::Capabilities;
 use super::history::{Event, What};
 use super::operation::{Fault, FaultStep, LOCKS, PERMIT_COUNT, PERMITS, Program};
-use super::process::ClientProcess;
-use crate::harness::{Harm, Harness, Optional, Suite};
+use super::process::{ClientProcess, Signal};
+use crate::harness::{Harness, Impact, Optional, Suite};
 
 /// How long the clients may take after the last fault. Longer, and one of them hangs.
 const FINISH_MAX: Duration = Duration::from_secs(40);
@@ -31,10 +31,10 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The servers of one store, on which programs run.
 #[derive(Debug)]
-pub(crate) struct Arena {
+pub(crate) struct Testbed {
     suite: Suite,
     harness: Arc<dyn Harness>,
-    pub(crate) abilities: Abilities,
+    pub(crate) capabilities: Capabilities,
     shortest_ttl: Duration,
     is_fifo: bool,
 }
@@ -46,24 +46,24 @@ pub(crate) struct Outcome {
     pub(crate) violations: Vec<Violation>,
 }
 
-impl Arena {
+impl Testbed {
     pub(crate) fn start(suite: Suite) -> Self {
         let harness = (suite.start)();
         let store = harness.open();
         let (guarantees, terms) = (store.guarantees(), store.terms());
-        let abilities = Abilities {
+        let capabilities = Capabilities {
             shared: guarantees.shared,
             permits: guarantees.permits,
             handles: guarantees.expiry == Expiry::Lease,
             breaks: suite.offers(Optional::Admin) && suite.offers(Optional::Inspection),
             records: suite.offers(Optional::Records),
-            processes: suite.open_at.is_some(),
+            signals: cfg!(unix) && suite.open_at.is_some(),
             servers: harness.servers().len(),
             server_faults: harness.server_faults().len(),
         };
         Self {
             suite,
-            abilities,
+            capabilities,
             shortest_ttl: terms.ttl_min.max(Duration::from_secs(1)),
             is_fifo: guarantees.order == Order::Fifo,
             harness,
@@ -89,14 +89,19 @@ impl Arena {
 
     fn assumptions(&self, program: &Program) -> Assumptions {
         let faults = self.harness.server_faults();
-        let harm = |step: &FaultStep| match step.fault {
-            Fault::Server(number) => faults[usize::from(number) % faults.len()].harm,
-            _ => Harm::None,
+        let impact = |step: &FaultStep| match step.fault {
+            Fault::Server(number) => faults[usize::from(number) % faults.len()].impact,
+            _ => Impact::None,
         };
         Assumptions {
             is_fifo: self.is_fifo,
             is_undisturbed: program.faults.is_empty(),
-            harm: program.faults.iter().map(harm).max().unwrap_or(Harm::None),
+            impact: program
+                .faults
+                .iter()
+                .map(impact)
+                .max()
+                .unwrap_or(Impact::None),
         }
     }
 
@@ -112,7 +117,7 @@ impl Arena {
             let mut found = Vec::new();
             for (number, lock) in LOCKS.iter().enumerate() {
                 let is_permit = number == usize::from(PERMITS);
-                if is_permit && !self.abilities.permits {
+                if is_permit && !self.capabilities.permits {
                     continue;
                 }
                 let mode = match is_permit {
@@ -156,14 +161,14 @@ impl Arena {
 
 /// A program that is running.
 struct Running<'a> {
-    arena: &'a Arena,
+    testbed: &'a Testbed,
     program: &'a Program,
     connections: Vec<Connections>,
     clients: Vec<RunningClient>,
     events: Vec<Event>,
     begun: BootInstant,
     /// The fault of the servers that goes on. There is one at a time.
-    striking: Option<FaultStep>,
+    injected: Option<FaultStep>,
     /// Clients leave handles in it.
     _folder: TempDir,
 }
@@ -174,8 +179,8 @@ enum RunningClient {
 }
 
 impl<'a> Running<'a> {
-    fn start(arena: &'a Arena, program: &'a Program, prefix: &str, folder: TempDir) -> Self {
-        let servers = arena.harness.servers();
+    fn start(testbed: &'a Testbed, program: &'a Program, prefix: &str, folder: TempDir) -> Self {
+        let servers = testbed.harness.servers();
         let connections: Vec<Connections> = program
             .clients
             .iter()
@@ -186,28 +191,28 @@ impl<'a> Running<'a> {
                 number,
                 program: client.clone(),
                 prefix: prefix.into(),
-                shortest_ttl: arena.shortest_ttl,
+                shortest_ttl: testbed.shortest_ttl,
                 folder: folder.path().into(),
             };
-            match arena.suite.open_at {
+            match testbed.suite.open_at {
                 Some(_) => {
                     let ports = connections[number].ports();
-                    let address = arena.harness.address_through(&ports);
-                    let name = arena.suite.name;
+                    let address = testbed.harness.address_through(&ports);
+                    let name = testbed.suite.name;
                     RunningClient::Process(ClientProcess::start(name, &address, &assignment))
                 }
-                None => RunningClient::in_thread(arena.harness.open(), assignment),
+                None => RunningClient::in_thread(testbed.harness.open(), assignment),
             }
         });
         let clients = clients.collect();
         Self {
-            arena,
+            testbed,
             program,
             clients,
             connections,
             events: Vec::new(),
             begun: SystemClock.now(),
-            striking: None,
+            injected: None,
             _folder: folder,
         }
     }
@@ -226,17 +231,24 @@ impl<'a> Running<'a> {
         }
         let end = SystemClock.now() + FINISH_MAX;
         let mut violations = Vec::new();
-        for (number, client) in self.clients.iter_mut().enumerate() {
+        for client in &mut self.clients {
             while !client.has_ended() && SystemClock.now() < end {
                 pause(LOOK);
             }
-            if !client.has_ended() {
-                let text = format!("client {number} does not end");
+        }
+        let count = self.clients.len();
+        for (number, client) in self.clients.into_iter().enumerate() {
+            let is_killed = |step: &FaultStep| match step.fault {
+                Fault::KillClient(client) => usize::from(client) % count == number,
+                _ => false,
+            };
+            let events = client.finish();
+            let has_finished = events.last().is_some_and(|it| it.what == What::Finished);
+            if !has_finished && !self.program.faults.iter().any(is_killed) {
+                let text = format!("client {number} has crashed, or does not end");
                 violations.push(Violation::new("calls end", text));
             }
-        }
-        for client in self.clients {
-            self.events.extend(client.finish());
+            self.events.extend(events);
         }
         (self.events, violations)
     }
@@ -261,27 +273,32 @@ impl<'a> Running<'a> {
                 let connections = &self.connections[chosen(client)];
                 match phase {
                     Phase::Begin => connections.begin(server, kind),
-                    Phase::Middle => connections.go_on(server, kind),
+                    Phase::Middle => connections.advance(server, kind),
                     Phase::End => connections.end(server, kind),
                 }
             }
             (Fault::StopClient(client), Phase::Begin) => {
-                self.clients[chosen(client)].signal("STOP");
+                self.clients[chosen(client)].signal(Signal::Stop);
             }
-            (Fault::StopClient(client), Phase::End) => self.clients[chosen(client)].signal("CONT"),
+            (Fault::StopClient(client), Phase::End) => {
+                self.clients[chosen(client)].signal(Signal::Continue);
+            }
             (Fault::KillClient(client), Phase::Begin) => {
-                self.clients[chosen(client)].signal("KILL");
+                self.clients[chosen(client)].signal(Signal::Kill);
             }
             (Fault::Server(number), Phase::Begin | Phase::End) => {
                 let begins = phase == Phase::Begin;
-                let goes_on = self.striking.as_ref();
+                let goes_on = self.injected.as_ref();
                 if begins != goes_on.is_none() || !begins && goes_on != Some(step) {
                     return;
                 }
-                self.striking = begins.then(|| step.clone());
-                let faults = self.arena.harness.server_faults();
+                self.injected = begins.then(|| step.clone());
+                let faults = self.testbed.harness.server_faults();
                 let fault = &faults[usize::from(number) % faults.len()];
-                self.arena.harness.strike(fault.name, begins);
+                match begins {
+                    true => self.testbed.harness.inject(fault.name),
+                    false => self.testbed.harness.heal(fault.name),
+                }
             }
             _ => return,
         }
@@ -325,7 +342,7 @@ impl RunningClient {
         Self::Thread(thread, written)
     }
 
-    fn signal(&self, signal: &str) {
+    fn signal(&mut self, signal: Signal) {
         if let Self::Process(process) = self {
             process.signal(signal);
         }

@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use super::generate::programs;
 use super::history::as_text;
 use super::operation::Program;
-use super::run::{Arena, Outcome};
+use super::run::{Outcome, Testbed};
 use crate::harness::Suite;
 
 /// How long and how a search goes on. Environment variables change it.
@@ -79,12 +79,12 @@ pub(crate) fn search(suite: Suite) -> Result<String, String> {
     std::thread::scope(|scope| {
         for _ in 0..settings.width {
             scope.spawn(|| {
-                let arena = Arena::start(suite);
+                let testbed = Testbed::start(suite);
                 while SystemClock.now() < begun + settings.span && !is_over.load(Ordering::SeqCst) {
                     let number = count.fetch_add(1, Ordering::SeqCst);
                     let seed = settings.seed.wrapping_add(number as u64);
-                    let program = tree(&arena, seed).current();
-                    let outcome = arena.run(&program);
+                    let program = tree(&testbed, seed).current();
+                    let outcome = testbed.run(&program);
                     if !outcome.violations.is_empty() && !is_over.swap(true, Ordering::SeqCst) {
                         *locked(&failure) = Some(Failure {
                             seed,
@@ -107,26 +107,26 @@ pub(crate) fn search(suite: Suite) -> Result<String, String> {
 }
 
 /// Returns the program of a seed, and all smaller ones.
-fn tree(arena: &Arena, seed: u64) -> impl ValueTree<Value = Program> + use<> {
+fn tree(testbed: &Testbed, seed: u64) -> impl ValueTree<Value = Program> + use<> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    let program = programs(arena.abilities).new_tree(&mut runner);
+    let program = programs(testbed.capabilities).new_tree(&mut runner);
     program.expect("every choice is valid")
 }
 
-/// Makes the program smaller, runs it again several times, and tells everything.
+/// Makes the program smaller, runs it again several times, and describes what happened.
 fn explain(suite: Suite, settings: &Settings, failure: Failure) -> String {
-    let arena = Arena::start(suite);
+    let testbed = Testbed::start(suite);
     let promise = failure.outcome.violations[0].promise;
     let mut smallest = (failure.program.clone(), failure.outcome.clone());
-    let mut tree = tree(&arena, failure.seed);
+    let mut tree = tree(&testbed, failure.seed);
     let end = SystemClock.now() + settings.shrink;
     let mut is_smaller = tree.simplify();
     while is_smaller && SystemClock.now() < end {
         let program = tree.current();
-        is_smaller = match fails(&arena, &program, promise, end) {
+        is_smaller = match fails(&testbed, &program, promise, end) {
             Some(outcome) => {
                 smallest = (program, outcome);
                 tree.simplify()
@@ -135,7 +135,7 @@ fn explain(suite: Suite, settings: &Settings, failure: Failure) -> String {
         };
     }
     let (program, outcome) = smallest;
-    let failed = failures(&arena, &program, settings.repeats);
+    let failed = failures(&testbed, &program, settings.repeats);
     let times = settings.repeats;
     let Failure {
         seed,
@@ -146,14 +146,14 @@ fn explain(suite: Suite, settings: &Settings, failure: Failure) -> String {
     let mut report = format!(
         "seed {seed} broke a promise after {after:.1?}, as program {programs}; its smallest form fails {failed} of {times} times\n"
     );
-    tell(&mut report, &program, &outcome);
+    describe(&mut report, &program, &outcome);
     report
 }
 
 /// Timing varies, so a program has two chances to fail.
-fn fails(arena: &Arena, program: &Program, promise: &str, end: BootInstant) -> Option<Outcome> {
+fn fails(testbed: &Testbed, program: &Program, promise: &str, end: BootInstant) -> Option<Outcome> {
     for _ in 0..2 {
-        let outcome = arena.run(program);
+        let outcome = testbed.run(program);
         if outcome.violations.iter().any(|it| it.promise == promise) {
             return Some(outcome);
         }
@@ -164,12 +164,12 @@ fn fails(arena: &Arena, program: &Program, promise: &str, end: BootInstant) -> O
     None
 }
 
-fn failures(arena: &Arena, program: &Program, times: usize) -> usize {
-    let fails = |_: &usize| !arena.run(program).violations.is_empty();
+fn failures(testbed: &Testbed, program: &Program, times: usize) -> usize {
+    let fails = |_: &usize| !testbed.run(program).violations.is_empty();
     (0..times).filter(fails).count()
 }
 
-fn tell(report: &mut String, program: &Program, outcome: &Outcome) {
+fn describe(report: &mut String, program: &Program, outcome: &Outcome) {
     for violation in &outcome.violations {
         let _ = writeln!(report, "{}: {}", violation.promise, violation.text);
     }
@@ -186,8 +186,8 @@ fn replay(suite: Suite, settings: &Settings, file: &str) -> Result<String, Strin
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     let program: Program =
         serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
-    let arena = Arena::start(suite);
-    let outcomes = (0..settings.repeats).map(|_| arena.run(&program));
+    let testbed = Testbed::start(suite);
+    let outcomes = (0..settings.repeats).map(|_| testbed.run(&program));
     let failed: Vec<Outcome> = outcomes
         .filter(|outcome| !outcome.violations.is_empty())
         .collect();
@@ -196,7 +196,7 @@ fn replay(suite: Suite, settings: &Settings, file: &str) -> Result<String, Strin
         None => Ok(count),
         Some(outcome) => {
             let mut report = count;
-            tell(&mut report, &program, outcome);
+            describe(&mut report, &program, outcome);
             Err(report)
         }
     }

@@ -12,17 +12,18 @@ use std::sync::Arc;
 use leasehold::Key;
 use leasehold::store::Store;
 use leasehold_testkit::contract;
-use leasehold_testkit::faults::Proxy;
 use leasehold_testkit::harness::{Harness, Optional, Suite};
 
 use server::ExampleServer;
 use store::ExampleStore;
 
 // [suite]
-const SUITES: &[Suite] = &[Suite::new("example", || Arc::new(Example::start()))
-    .in_other_processes(|address| Arc::new(ExampleStore(address.parse().expect("an address"))))
-    .behind_proxies(|| Arc::new(Example::behind_proxy()))
-    .without(&[Optional::Admin, Optional::Records, Optional::Health])];
+const SUITES: &[Suite] = &[
+    Suite::new("example", || Arc::new(Example(ExampleServer::start())))
+        .in_other_processes(|address| Arc::new(ExampleStore(address.parse().expect("an address"))))
+        .behind_proxies()
+        .without(&[Optional::Admin, Optional::Records, Optional::Health]),
+];
 
 fn main() -> ExitCode {
     contract::main(SUITES)
@@ -30,34 +31,21 @@ fn main() -> ExitCode {
 // [suite]
 
 // [harness]
-/// A server, and the path to it.
+/// A server.
 #[derive(Debug)]
-struct Example {
-    server: ExampleServer,
-    proxies: Vec<Proxy>,
-}
+struct Example(ExampleServer);
 
 impl Harness for Example {
     fn open(&self) -> Arc<dyn Store> {
-        let port = self.proxies.first().map(Proxy::port);
-        let port = port.unwrap_or(self.server.address.port());
-        Arc::new(ExampleStore(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
+        Arc::new(ExampleStore(self.0.address))
     }
 
     fn forget(&self, key: &Key) {
-        self.server.forget(key.as_str());
-    }
-
-    fn address(&self) -> String {
-        self.server.address.to_string()
-    }
-
-    fn network(&self) -> &[Proxy] {
-        &self.proxies
+        self.0.forget(key.as_str());
     }
 
     fn servers(&self) -> Vec<u16> {
-        vec![self.server.address.port()]
+        vec![self.0.address.port()]
     }
 
     fn address_through(&self, ports: &[u16]) -> String {
@@ -65,18 +53,3 @@ impl Harness for Example {
     }
 }
 // [harness]
-
-impl Example {
-    fn start() -> Self {
-        Self {
-            server: ExampleServer::start(),
-            proxies: Vec::new(),
-        }
-    }
-
-    fn behind_proxy() -> Self {
-        let server = ExampleServer::start();
-        let proxies = vec![Proxy::to(server.address.port())];
-        Self { server, proxies }
-    }
-}

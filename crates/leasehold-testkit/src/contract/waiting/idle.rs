@@ -23,10 +23,7 @@ pub(crate) async fn w1_idle_wait_asks_rarely(fixture: &Fixture) {
         clock: Arc::new(FastClock::new()),
         entropy: Arc::new(SystemEntropy),
     };
-    let (other, clock) = (
-        fixture.session_in(fixture.harness.open(), env.clone()),
-        env.clock,
-    );
+    let (other, clock) = (fixture.session_in(fixture.place(), env.clone()), env.clock);
     let waiter = Arc::new(fixture.request(&key, LONG).waiting(true));
     let (progress, mut polls) = (Progress::new(), 0);
     {
@@ -45,7 +42,7 @@ pub(crate) async fn w1_idle_wait_asks_rarely(fixture: &Fixture) {
             answer = counted => panic!("beside its holder: {answer:?}"),
             requests = idle => requests,
         };
-        let most = REQUESTS_MAX * fixture.harness.network().len() as u64;
+        let most = REQUESTS_MAX * fixture.network.len() as u64;
         assert!(requests <= most, "{requests} requests in {IDLE:?}");
     }
     // What a store without a server asks costs no request, but a poll.

@@ -18,7 +18,7 @@ pub(crate) async fn w2_frozen_server_is_reported_and_survived(fixture: &Fixture)
     let (holder, key) = (Client::new(fixture.open()), fixture.key());
     let held = holder.lock(&key).ttl(LONG).acquire().await;
     let held = held.expect("the lock");
-    let store = Observed::new(fixture.harness.open());
+    let store = Observed::new(fixture.place());
     let ttl = TTL.max(store.terms().ttl_min);
     let (reports, waiter) = (store.reports(), Client::new(store));
     let waiting = waiter.lock(&key).ttl(ttl).wait(TIMEOUT * 2).acquire();

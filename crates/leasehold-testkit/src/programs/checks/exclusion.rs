@@ -2,7 +2,7 @@
 
 use super::holds::Hold;
 use super::{History, Violation};
-use crate::harness::Harm;
+use crate::harness::Impact;
 use crate::programs::history::HeldMode;
 use crate::programs::operation::{PERMIT_COUNT, PERMITS};
 
@@ -17,13 +17,15 @@ struct Span<'a> {
 
 pub(super) fn check(history: &History<'_>) -> Vec<Violation> {
     // Fences alone count then.
-    if history.assumptions.harm == Harm::EndsLeases {
+    if history.assumptions.impact == Impact::EndsLeases {
         return Vec::new();
     }
     let mut spans: Vec<Span<'_>> = history
         .holds
         .iter()
         .flat_map(|hold| spans(history, hold))
+        // A guard may be broken before its client hears of the grant, or of its downgrade.
+        .filter(|span| span.from <= span.until)
         .collect();
     spans.sort_by_key(|span| span.from);
     let mut open: Vec<Span<'_>> = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::holds::Hold;
 use super::{History, Violation};
-use crate::harness::Harm;
+use crate::harness::Impact;
 use crate::programs::history::HeldMode;
 
 pub(super) fn check(history: &History<'_>) -> Vec<Violation> {
@@ -28,7 +28,7 @@ pub(super) fn check(history: &History<'_>) -> Vec<Violation> {
 
 /// Guards that exclude each other were granted in the order in which they were valid.
 fn disorder(history: &History<'_>) -> Vec<Violation> {
-    if history.assumptions.harm == Harm::EndsLeases {
+    if history.assumptions.impact == Impact::EndsLeases {
         return Vec::new();
     }
     let grants: Vec<_> = history

@@ -2,7 +2,7 @@
 //! And calls end.
 
 use super::{History, Violation};
-use crate::harness::Harm;
+use crate::harness::Impact;
 use crate::programs::history::What;
 
 /// How much longer than its wait a call may take on a busy machine.
@@ -20,7 +20,7 @@ pub(super) fn check(history: &History<'_>) -> Vec<Violation> {
         if let (Some((lost, reason)), Some(deadline)) = (&hold.lost, hold.deadline)
             && *lost + EARLY < deadline
             && is_unexplained(reason)
-            && history.assumptions.harm == Harm::None
+            && history.assumptions.impact == Impact::None
             && !history.breaks.iter().any(|it| it.lock == hold.lock)
             && !has_restarted(history, hold.client)
         {

@@ -1,5 +1,6 @@
 //! Judges a history. Each check states one promise.
 
+mod errors;
 mod exclusion;
 mod fences;
 mod holds;
@@ -10,7 +11,7 @@ mod results;
 mod tests;
 
 use super::history::Event;
-use crate::harness::Harm;
+use crate::harness::Impact;
 use holds::{Break, Hold};
 
 /// What a check may assume of the store and of the program.
@@ -21,7 +22,7 @@ pub(crate) struct Assumptions {
     /// No fault happened.
     pub(crate) is_undisturbed: bool,
     /// The worst that a fault of a server may have done.
-    pub(crate) harm: Harm,
+    pub(crate) impact: Impact,
 }
 
 /// A broken promise.
@@ -55,7 +56,8 @@ pub(crate) fn check(events: &[Event], assumptions: Assumptions) -> Vec<Violation
         breaks: holds::breaks(events),
         assumptions,
     };
-    let checks: [fn(&History<'_>) -> Vec<Violation>; 6] = [
+    let checks: [fn(&History<'_>) -> Vec<Violation>; 7] = [
+        errors::check,
         exclusion::check,
         fences::check,
         loss::check,

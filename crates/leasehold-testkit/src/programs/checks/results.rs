@@ -56,7 +56,12 @@ pub(super) fn check_leaders(history: &History<'_>) -> Vec<Violation> {
 fn released_leaders(history: &History<'_>, looks: &[(u64, u64, u64)]) -> Vec<Violation> {
     let mut found = Vec::new();
     for event in history.events {
-        let What::Released { hold, outcome } = &event.what else {
+        let What::Released {
+            hold,
+            is_freed: true,
+            ..
+        } = &event.what
+        else {
             continue;
         };
         let mut leaders = history.holds.iter().filter(|it| it.lock == LEADER);
@@ -66,7 +71,7 @@ fn released_leaders(history: &History<'_>, looks: &[(u64, u64, u64)]) -> Vec<Vio
             .map(|(_, fence)| fence);
         let is_seen =
             |(began, _, seen): &(u64, u64, u64)| event.at < *began && Some(*seen) == fence;
-        if outcome == "Released" && looks.iter().any(is_seen) {
+        if looks.iter().any(is_seen) {
             let text = format!("the leader with fence {fence:?} was seen after its release");
             found.push(Violation::new("leaders", text));
         }

@@ -1,12 +1,12 @@
 use super::{Assumptions, check};
-use crate::harness::Harm;
+use crate::harness::Impact;
 use crate::programs::history::{Event, HeldMode, What};
 use crate::programs::operation::{LEADER, LockIndex, Manner, PERMITS};
 
 const UNDISTURBED: Assumptions = Assumptions {
     is_fifo: true,
     is_undisturbed: true,
-    harm: Harm::None,
+    impact: Impact::None,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -99,7 +99,7 @@ fn two_valid_guards_break_exclusion() {
     };
     assert_eq!(broken(&[FIRST, second], [], UNDISTURBED), ["exclusion"]);
     let ends = Assumptions {
-        harm: Harm::EndsLeases,
+        impact: Impact::EndsLeases,
         ..UNDISTURBED
     };
     assert_eq!(broken(&[FIRST, second], [], ends), [""; 0]);
@@ -129,6 +129,21 @@ fn downgraded_guard_excludes_writers_alone() {
     assert_eq!(broken(&reader, downgrading(), UNDISTURBED), [""; 0]);
     let writer = [FIRST, with(HeldMode::Exclusive)];
     assert_eq!(broken(&writer, downgrading(), UNDISTURBED), ["exclusion"]);
+}
+
+#[test]
+fn lost_guard_has_no_downgrade() {
+    let lost = Held {
+        valid_until: 2,
+        ..FIRST
+    };
+    let downgrade = event(5, 0, What::Downgrading { hold: 0 });
+    let next = Held {
+        granted: 4,
+        valid_until: 8,
+        ..SECOND_HELD
+    };
+    assert_eq!(broken(&[lost, next], [downgrade], UNDISTURBED), [""; 0]);
 }
 
 #[test]
@@ -225,8 +240,12 @@ fn second_result_and_former_leader_are_reported() {
         lock: LEADER,
         ..FIRST
     };
-    let outcome = "Released".to_owned();
-    let released = [event(5, 0, What::Released { hold: 0, outcome })];
+    let released = What::Released {
+        hold: 0,
+        is_freed: true,
+        text: String::new(),
+    };
+    let released = [event(5, 0, released)];
     let seen = released.into_iter().chain(look(6, 0, 7));
     assert_eq!(broken(&[leader], seen, UNDISTURBED), ["leaders"]);
 }
@@ -244,4 +263,14 @@ fn late_answer_is_reported_without_faults() {
         ..UNDISTURBED
     };
     assert_eq!(broken(&[late], [], disturbed), [""; 0]);
+}
+
+#[test]
+fn error_that_no_fault_explains_is_reported() {
+    let failed = |is_odd| {
+        let (call, text) = ("renew".into(), "damaged".into());
+        [event(1, 0, What::Failed { call, is_odd, text })]
+    };
+    assert_eq!(broken(&[], failed(true), UNDISTURBED), ["errors"]);
+    assert_eq!(broken(&[], failed(false), UNDISTURBED), [""; 0]);
 }

@@ -15,6 +15,11 @@ impl Task<'_> {
         let Some((hold, guard)) = self.guards.pop() else {
             return;
         };
+        if self.guards.iter().any(|(other, _)| *other == hold) {
+            // The library makes no handle of one of several shares.
+            self.guards.push((hold, guard));
+            return;
+        }
         self.look();
         let lock = LOCKS
             .iter()
@@ -73,7 +78,7 @@ impl Task<'_> {
                 });
                 self.keep(hold, guard);
             }
-            Err(error) => self.log.failed("adopt", &error),
+            Err(error) => self.log.handle_failed("adopt", &error),
         }
     }
 
@@ -88,7 +93,7 @@ impl Task<'_> {
                 let file = self.assignment.folder.join(name);
                 std::fs::write(file, handle.reveal()).expect("a handle");
             }
-            Err(error) => self.log.failed("renew of a handle", &error),
+            Err(error) => self.log.handle_failed("renew of a handle", &error),
         }
     }
 
@@ -97,7 +102,7 @@ impl Task<'_> {
             return;
         };
         if let Err(error) = self.client().release(&handle).await {
-            self.log.failed("release of a handle", &error);
+            self.log.handle_failed("release of a handle", &error);
         }
     }
 }
