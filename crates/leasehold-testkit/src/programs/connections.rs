@@ -5,8 +5,11 @@ use std::time::Duration;
 use super::operation::PathFault;
 use crate::faults::{NetworkFault, Proxy};
 
+/// Shorter than a request may take.
+const SLOW: Duration = Duration::from_millis(250);
+
 /// Longer than a request may take.
-const SLOW: Duration = Duration::from_millis(700);
+const TOO_SLOW: Duration = Duration::from_millis(700);
 
 /// The paths of one client: one to each server.
 #[derive(Debug)]
@@ -45,10 +48,15 @@ impl Connections {
         }
     }
 
-    /// The middle of a fault: late requests outlive their connections.
-    pub(crate) fn go_on(&self, server: Option<u8>, fault: PathFault) {
-        if fault == PathFault::LateRequests {
-            self.chosen(server).for_each(Proxy::close_held);
+    /// The middle of a fault: late requests outlive their connections, and what was slow gets worse.
+    pub(crate) fn advance(&self, server: Option<u8>, fault: PathFault) {
+        for proxy in self.chosen(server) {
+            match fault {
+                PathFault::LateRequests => proxy.close_held(),
+                PathFault::SlowAnswers => proxy.set(NetworkFault::Mute),
+                PathFault::SlowRequests => proxy.set(NetworkFault::SlowRequests(TOO_SLOW)),
+                _ => {}
+            }
         }
     }
 

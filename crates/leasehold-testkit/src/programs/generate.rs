@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::subsequence;
 use proptest::strategy::Union;
 
 use super::operation::{
@@ -13,60 +14,73 @@ use super::operation::{
 
 /// What a store's clients and servers can suffer, and what it offers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Capcapabilities {
+pub(crate) struct Capabilities {
     pub(crate) shared: bool,
     pub(crate) permits: bool,
     pub(crate) handles: bool,
     pub(crate) breaks: bool,
     pub(crate) records: bool,
-    pub(crate) processes: bool,
+    /// Whether clients are processes that can be stopped and killed.
+    pub(crate) signals: bool,
     /// How many servers.
     pub(crate) servers: usize,
     /// How many faults of servers.
     pub(crate) server_faults: usize,
 }
 
+/// Choices with their weights.
+type Choices<T> = Vec<(u32, BoxedStrategy<T>)>;
+
 /// Returns all programs for a store. Some use only records, since these are rare among all operations.
-pub(crate) fn programs(capabilities: Capcapabilities) -> BoxedStrategy<Program> {
-    // Most operations need a guard.
-    let first = prop::option::weighted(0.8, acquire(capabilities).prop_map(Operation::Acquire));
-    let on_locks = program(first.boxed(), operation(capabilities), capabilities);
+pub(crate) fn programs(capabilities: Capabilities) -> BoxedStrategy<Program> {
+    let on_locks = prop::option::of(lock(capabilities)).prop_flat_map(move |only| {
+        // Most operations need a guard.
+        let first = acquire(capabilities, only).prop_map(Operation::Acquire);
+        let first = prop::option::weighted(0.8, first).boxed();
+        program(first, on_lock(capabilities, only), capabilities)
+    });
     if !capabilities.records {
-        return on_locks;
+        return on_locks.boxed();
     }
     let mut all = on_records(capabilities);
     all.push((4, span(0..500).prop_map(Operation::Work).boxed()));
     all.push((4, Just(Operation::Meet).boxed()));
-    let operation = Union::new_weighted(all).boxed();
-    let on_records = program(Just(None).boxed(), operation, capabilities);
+    let on_records = program(Just(None).boxed(), all, capabilities);
     prop_oneof![5 => on_locks, 1 => on_records].boxed()
 }
 
+/// Each program leaves out some kinds of operations and faults, so that those that are left meet more often. This is swarm testing:
+/// <https://users.cs.utah.edu/~regehr/papers/swarm12.pdf>.
 fn program(
     first: BoxedStrategy<Option<Operation>>,
-    operation: BoxedStrategy<Operation>,
-    capabilities: Capcapabilities,
+    operations: Choices<Operation>,
+    capabilities: Capabilities,
 ) -> BoxedStrategy<Program> {
-    let task = (first, vec(operation, 1..=7))
-        .prop_map(|(first, rest)| first.into_iter().chain(rest).collect());
-    let client = vec(task, 1..=2).prop_map(|tasks| ClientProgram { tasks });
-    (vec(client, 2..=4), faults(capabilities))
+    (some_of(operations, 2), some_of(faults(capabilities), 0))
+        .prop_flat_map(move |(operations, faults)| {
+            let task = (first.clone(), vec(Union::new_weighted(operations), 1..=7))
+                .prop_map(|(first, rest)| first.into_iter().chain(rest).collect());
+            let client = vec(task, 1..=2).prop_map(|tasks| ClientProgram { tasks });
+            (vec(client, 2..=4), fault_steps(faults))
+        })
         .prop_map(|(clients, faults)| Program { clients, faults })
         .boxed()
 }
 
-fn operation(capabilities: Capcapabilities) -> BoxedStrategy<Operation> {
-    let mut all: Vec<(u32, BoxedStrategy<Operation>)> = vec![
-        (30, acquire(capabilities).prop_map(Operation::Acquire).boxed()),
-        (
-            3,
-            (manner(), cancel())
-                .prop_map(|(manner, cancel_after)| Operation::AcquireAll {
-                    manner,
-                    cancel_after,
-                })
-                .boxed(),
-        ),
+/// Returns all choices, or some of them.
+fn some_of<T: std::fmt::Debug + 'static>(
+    choices: Choices<T>,
+    min: usize,
+) -> impl Strategy<Value = Choices<T>> {
+    let (min, max) = (min.min(choices.len()), choices.len());
+    prop_oneof![Just(choices.clone()), subsequence(choices, min..=max)]
+}
+
+/// Operations on all locks, or on only one.
+fn on_lock(capabilities: Capabilities, only: Option<LockIndex>) -> Choices<Operation> {
+    let acquire = acquire(capabilities, only).prop_map(Operation::Acquire);
+    let mut all: Choices<Operation> = vec![
+        (30, acquire.boxed()),
         (22, span(0..1_500).prop_map(Operation::Work).boxed()),
         (8, Just(Operation::Meet).boxed()),
         (14, Just(Operation::Release).boxed()),
@@ -81,6 +95,14 @@ fn operation(capabilities: Capcapabilities) -> BoxedStrategy<Operation> {
                 .boxed(),
         ),
     ];
+    if only.is_none() {
+        let both = (manner(), cancel());
+        let both = both.prop_map(|(manner, cancel_after)| Operation::AcquireAll {
+            manner,
+            cancel_after,
+        });
+        all.push((3, both.boxed()));
+    }
     if capabilities.shared {
         all.push((4, Just(Operation::Downgrade).boxed()));
     }
@@ -94,16 +116,19 @@ fn operation(capabilities: Capcapabilities) -> BoxedStrategy<Operation> {
         all.extend(handles.map(|operation| (2, Just(operation).boxed())));
     }
     if capabilities.breaks {
-        all.push((6, break_one_of(0..=PERMITS)));
+        all.push((
+            6,
+            break_one_of(only.map_or(0..=PERMITS, |only| only..=only)),
+        ));
     }
-    if capabilities.records {
+    if capabilities.records && only.is_none() {
         all.extend(on_records(capabilities));
     }
-    Union::new_weighted(all).boxed()
+    all
 }
 
 /// Requests that run once, and elections.
-fn on_records(capabilities: Capcapabilities) -> Vec<(u32, BoxedStrategy<Operation>)> {
+fn on_records(capabilities: Capabilities) -> Choices<Operation> {
     let once = (span(0..600), cancel())
         .prop_map(|(work, cancel_after)| Operation::Once { work, cancel_after });
     let lead =
@@ -130,11 +155,15 @@ fn cancel() -> impl Strategy<Value = Option<Millis>> {
     prop_oneof![3 => Just(None), 1 => span(0..400).prop_map(Some)]
 }
 
-fn acquire(capabilities: Capcapabilities) -> impl Strategy<Value = Acquire> {
-    let lock = match capabilities.permits {
+fn lock(capabilities: Capabilities) -> BoxedStrategy<LockIndex> {
+    match capabilities.permits {
         true => prop_oneof![4 => Just(0), 2 => Just(1), 2 => Just(PERMITS)].boxed(),
         false => prop_oneof![2 => Just(0), 1 => Just(1)].boxed(),
-    };
+    }
+}
+
+fn acquire(capabilities: Capabilities, only: Option<LockIndex>) -> impl Strategy<Value = Acquire> {
+    let lock = only.map_or_else(|| lock(capabilities), |only| Just(only).boxed());
     let shared = match capabilities.shared {
         true => prop::bool::weighted(0.3).boxed(),
         false => Just(false).boxed(),
@@ -160,42 +189,53 @@ fn manner() -> impl Strategy<Value = Manner> {
     ]
 }
 
-fn faults(capabilities: Capcapabilities) -> BoxedStrategy<Vec<FaultStep>> {
-    let mut all: Vec<(u32, BoxedStrategy<Fault>)> = Vec::new();
+fn faults(capabilities: Capabilities) -> Choices<Fault> {
+    let mut all: Choices<Fault> = Vec::new();
     if capabilities.servers > 0 {
-        let kind = prop_oneof![
-            3 => Just(PathFault::Cut),
-            4 => Just(PathFault::LateRequests),
-            1 => Just(PathFault::SlowAnswers),
-            1 => Just(PathFault::SlowRequests),
-            2 => Just(PathFault::Mute),
-            2 => Just(PathFault::Frozen),
-            2 => Just(PathFault::HalfOpen),
-            1 => Just(PathFault::Refusing),
-        ];
         let server = match capabilities.servers {
             1 => Just(None).boxed(),
             count => prop::option::of(0..count as u8).boxed(),
         };
-        let path = (0..4_u8, server, kind).prop_map(|(client, server, kind)| Fault::Path {
-            client,
-            server,
-            kind,
-        });
-        all.push((8, path.boxed()));
+        let path = |(weight, kind)| {
+            let path = (0..4_u8, server.clone()).prop_map(move |(client, server)| Fault::Path {
+                client,
+                server,
+                kind,
+            });
+            (weight, path.boxed())
+        };
+        let kinds = [
+            (3, PathFault::Cut),
+            (4, PathFault::LateRequests),
+            (1, PathFault::SlowAnswers),
+            (1, PathFault::SlowRequests),
+            (2, PathFault::Mute),
+            (2, PathFault::Frozen),
+            (2, PathFault::HalfOpen),
+            (1, PathFault::Refusing),
+        ];
+        all.extend(kinds.map(path));
     }
-    if capabilities.processes {
-        all.push((3, (0..4_u8).prop_map(Fault::StopClient).boxed()));
-        all.push((1, (0..4_u8).prop_map(Fault::KillClient).boxed()));
+    if capabilities.signals {
+        all.push((6, (0..4_u8).prop_map(Fault::StopClient).boxed()));
+        all.push((2, (0..4_u8).prop_map(Fault::KillClient).boxed()));
     }
     if capabilities.server_faults > 0 {
         let fault = (0..capabilities.server_faults as u8).prop_map(Fault::Server);
-        all.push((4, fault.boxed()));
+        all.push((8, fault.boxed()));
     }
-    if all.is_empty() {
+    all
+}
+
+fn fault_steps(faults: Choices<Fault>) -> BoxedStrategy<Vec<FaultStep>> {
+    if faults.is_empty() {
         return Just(Vec::new()).boxed();
     }
-    let step = (span(0..3_000), span(100..2_500), Union::new_weighted(all))
+    let step = (
+        span(0..3_000),
+        span(100..2_500),
+        Union::new_weighted(faults),
+    )
         .prop_map(|(at, lasts, fault)| FaultStep { at, lasts, fault });
     prop_oneof![1 => Just(Vec::new()), 3 => vec(step, 0..=4)].boxed()
 }

@@ -66,7 +66,7 @@ pub(crate) enum Operation {
         work: Millis,
         cancel_after: Option<Millis>,
     },
-    /// Campaigns, announces, works as the leader, and resigns.
+    /// Campaigns, publishes another value, works as the leader, and resigns.
     Lead {
         wait: Millis,
         work: Millis,
@@ -141,7 +141,9 @@ pub(crate) enum PathFault {
     Cut,
     /// What the client has sent arrives after its connections are closed.
     LateRequests,
+    /// Answers arrive late, and then not at all.
     SlowAnswers,
+    /// Requests arrive late, and then too late.
     SlowRequests,
     /// No answer arrives until the fault ends.
     Mute,
