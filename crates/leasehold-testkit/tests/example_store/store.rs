@@ -2,16 +2,17 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, within};
 use leasehold::store::{
     AcquireError, BoxFuture, Exclusion, Expiry, Grant, Guarantees, Held, Inspection, LeaseTerms,
     LockRequest, Order, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store, Term,
-    locked, poll_until,
+    poll_until,
 };
 use leasehold::{Error, ErrorKind, LostReason, Mode};
+use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
 use crate::link::{Call, Link, Reply};
@@ -194,19 +195,19 @@ impl ExampleSession {
 
     /// Returns the connection. Nothing is sent yet, so an error has no effect.
     pub(crate) async fn link(&self, limit: Duration) -> Result<Arc<Link>, Error> {
-        let current = || locked(&self.0.link);
-        if let Some(link) = current().as_ref().filter(|link| link.is_open()) {
-            return Ok(Arc::clone(link));
-        }
-        let connecting = Link::connect(self.0.server, &self.0.context);
-        let connected = self.in_time(limit, connecting).await;
-        let link = connected.unwrap_or_else(|| {
+        let connected = self.in_time(limit, async {
+            // Requests that find no connection wait for the same one: a place in a queue belongs to its connection.
+            let mut link = self.0.link.lock().await;
+            if let Some(link) = link.as_ref().filter(|link| link.is_open()) {
+                return Ok(Arc::clone(link));
+            }
+            let new = Link::connect(self.0.server, &self.0.context).await?;
+            Ok(Arc::clone(link.insert(new)))
+        });
+        connected.await.unwrap_or_else(|| {
             let text = format!("no connection within {limit:?}");
             Err(Error::new(ErrorKind::Unreachable, text))
-        })?;
-        // Another request may have connected meanwhile. Its connection closes after its last call.
-        *current() = Some(Arc::clone(&link));
-        Ok(link)
+        })
     }
     // [ask]
 

@@ -87,6 +87,37 @@ async fn beside_an_outsider(crowd: &Crowd<'_>, served: &Served) {
     futures_util::join!(join_all(waits), all_wait, outsider);
 }
 
+pub(crate) async fn w3_first_requests_at_once_keep_the_place(fixture: &Fixture) {
+    const ROUNDS: usize = 8;
+    for _ in 0..ROUNDS {
+        // The clients are not connected yet. Two requests of one client may open two connections.
+        let Some(crowd) = Crowd::in_turn(fixture, 3) else {
+            return;
+        };
+        let order = in_time(async |served| {
+            let (key, other) = (fixture.key(), fixture.key());
+            let first = crowd.lock(0, &key).acquire().await.expect("the lock");
+            let early = async {
+                let elsewhere = crowd.lock(1, &other).try_acquire();
+                futures_util::join!(served.serve(1, crowd.lock(1, &key)), elsewhere).1
+            };
+            let late = async {
+                crowd.until_waiting(&key, 1).await;
+                served.serve(2, crowd.lock(2, &key)).await;
+            };
+            let holder = async {
+                crowd.until_waiting(&key, 2).await;
+                served.freed.set(Some(now()));
+                first.release().await.expect("a release");
+            };
+            let (elsewhere, ..) = futures_util::join!(early, late, holder);
+            drop(elsewhere.expect("an answer"));
+        })
+        .await;
+        assert_eq!(order, [1, 2]);
+    }
+}
+
 pub(crate) async fn w3_refused_waiter_is_queued_at_once(fixture: &Fixture) {
     const TRIES: usize = 10;
     const AT_ONCE: Duration = Duration::from_millis(500);
