@@ -8,7 +8,7 @@ use super::modes::{downgrade, permits, writers};
 use super::optional::{breaking, inspection, records};
 use super::waiting::{idle, outage, queue, wait};
 use super::{
-    acquire, cancellation, contention, expiry, fencing, network, release, renew,
+    acquire, cancellation, contention, expiry, fencing, network, random_calls, release, renew,
     runtime, store,
 };
 use crate::harness::Optional;
@@ -64,6 +64,9 @@ pub(super) const CHECKS: &[Check] = checks! {
         a2_a_shared_claim_excludes_exclusive_ones,
         a2_concurrent_readers_have_distinct_fences,
         a5_busy_answer_leaves_nothing,
+    }
+    random_calls, Nothing []::{
+        a1_random_calls_follow_a_model,
     }
     permits, Nothing []::{
         a8_each_permit_has_one_holder,
@@ -149,6 +152,7 @@ pub(super) const CHECKS: &[Check] = checks! {
     queue, Nothing [Inspection]::{
         w3_waiters_are_served_in_arrival_order,
         w3_nobody_else_gets_the_lock_before,
+        w3_first_requests_at_once_keep_the_place,
         w3_refused_waiter_is_queued_at_once,
         w3_a_wait_that_ended_is_passed_over,
         w4_cancelled_waiter_leaves_the_queue,

@@ -14,6 +14,7 @@ mod fixture;
 mod modes;
 mod network;
 mod optional;
+mod random_calls;
 mod release;
 mod renew;
 mod runtime;
