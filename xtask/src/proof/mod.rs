@@ -4,25 +4,21 @@
 //! measures how good the programs and their checker are.
 
 mod bug;
-mod hunt;
-mod quorum_and_redis;
-mod stores;
-mod within_one_process;
+mod memory_and_file;
+mod other_servers;
+mod redis;
+mod search;
 
 use std::path::Path;
 
 use crate::mutants::check_out;
 use crate::workspace::Workspace;
 use bug::Bug;
-use hunt::Found;
+use search::Found;
 
 /// Returns all bugs, by store.
 fn bugs() -> impl Iterator<Item = &'static Bug> {
-    let all = [
-        within_one_process::BUGS,
-        quorum_and_redis::BUGS,
-        stores::BUGS,
-    ];
+    let all = [memory_and_file::BUGS, redis::BUGS, other_servers::BUGS];
     all.into_iter().flatten()
 }
 
@@ -76,7 +72,7 @@ fn put_back(workspace: &Workspace, tree: &Path, bug: &Bug) -> Result<Option<Foun
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let text = std::fs::read_to_string(&path).map_err(failed)?;
     std::fs::write(&path, bug.altered(&text)?).map_err(failed)?;
-    let found = hunt::hunt(workspace, tree, bug);
+    let found = search::search(workspace, tree, bug);
     std::fs::write(&path, text).map_err(failed)?;
     found
 }

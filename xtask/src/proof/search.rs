@@ -24,7 +24,11 @@ pub(super) struct Found {
 }
 
 /// Builds the tests of the altered tree, and runs the random programs. `None` if they find nothing.
-pub(super) fn hunt(workspace: &Workspace, tree: &Path, bug: &Bug) -> Result<Option<Found>, String> {
+pub(super) fn search(
+    workspace: &Workspace,
+    tree: &Path,
+    bug: &Bug,
+) -> Result<Option<Found>, String> {
     let package = bug.package()?;
     let test = format!("test --quiet --locked -p {package} --test contract");
     let mut build = cargo(workspace, tree, &format!("{test} --no-run"));

@@ -28,6 +28,14 @@ pub(super) const BUGS: &[Bug] = &[
         new: "p_number <= p_mode))",
     },
     Bug {
+        name: "postgres-late-record-replaces",
+        suite: "postgres",
+        breaks: "a record does not compare versions, so a late write of a former leader replaces that of its successor",
+        file: "crates/leasehold-postgres/sql/records.sql",
+        old: "    if (r.seen_fence, r.seen_step) > (p_fence, p_step) then\n",
+        new: "    if false then\n",
+    },
+    Bug {
         name: "etcd-nearest-entry-only",
         suite: "etcd",
         breaks: "a waiter looks only at the entry directly before it, so a reader behind a reader passes the writer before both",
@@ -74,5 +82,13 @@ pub(super) const BUGS: &[Bug] = &[
         file: "crates/leasehold-zookeeper/src/store/acquire.rs",
         old: "if !NodeData::read(&data).is_some_and(|data| data.shared) {",
         new: "if NodeData::read(&data).is_none() {",
+    },
+    Bug {
+        name: "zookeeper-writer-passes-who-barged",
+        suite: "zookeeper",
+        breaks: "a writer does not see a reader that went ahead of the queue",
+        file: "crates/leasehold-zookeeper/src/queue/decision.rs",
+        old: "            return match before.last().or_else(|| barged.next_back()) {\n",
+        new: "            return match before.last() {\n",
     },
 ];

@@ -67,4 +67,20 @@ pub(super) const BUGS: &[Bug] = &[
         old: "        let next = Owner::at(former.client(), former.since(), &*net.entropy);\n",
         new: "        let next = former;\n",
     },
+    Bug {
+        name: "quorum-trusts-forgetful-members",
+        suite: "redis_forgetful",
+        breaks: "a member that lost its data, or whose clock was stepped, keeps its vote",
+        file: "crates/leasehold-redis/src/store/mod.rs",
+        old: "enforced: members.len() >= 3,",
+        new: "enforced: false,",
+    },
+    Bug {
+        name: "quorum-renewal-counts-from-its-answer",
+        suite: "redis_of_three",
+        breaks: "a renewed lease counts from the answer, and not from the request",
+        file: "crates/leasehold-quorum/src/renewal/mod.rs",
+        old: "            let renewals = self.renewals(&net.membership);\n",
+        new: "            let mut renewals = self.renewals(&net.membership);\n            for renewal in &mut renewals {\n                if let RenewReply::Renewed(term) = renewal {\n                    term.since = net.now.instant;\n                }\n            }\n",
+    },
 ];
