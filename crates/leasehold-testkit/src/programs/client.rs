@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::history::{Event, HeldMode, HoldNumber, What};
 use super::operation::{
     Acquire, ClientProgram, LEADER, LOCKS, LockIndex, Manner, Millis, Operation, PERMIT_COUNT,
-    PERMITS, REQUEST,
+    PERMITS, REQUEST, millis,
 };
 
 /// What a client needs to know of its program.
@@ -491,8 +491,4 @@ async fn meet() {
     let next = SystemClock.now().as_nanos() / moment + 1;
     let at = BootInstant::from_nanos(next * moment);
     SystemClock.sleep_until(at).await;
-}
-
-fn millis(span: Millis) -> Duration {
-    Duration::from_millis(span.into())
 }

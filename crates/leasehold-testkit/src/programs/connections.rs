@@ -1,15 +1,7 @@
 //! The paths between the clients and the servers of a program.
 
-use std::time::Duration;
-
-use super::operation::PathFault;
+use super::operation::{PathFault, millis};
 use crate::faults::{NetworkFault, Proxy};
-
-/// Shorter than a request may take.
-const SLOW: Duration = Duration::from_millis(250);
-
-/// Longer than a request may take.
-const TOO_SLOW: Duration = Duration::from_millis(700);
 
 /// The paths of one client: one to each server.
 #[derive(Debug)]
@@ -38,8 +30,10 @@ impl Connections {
             match fault {
                 PathFault::Cut => proxy.cut(),
                 PathFault::LateRequests => proxy.hold_requests(),
-                PathFault::SlowAnswers => proxy.set(NetworkFault::SlowAnswers(SLOW)),
-                PathFault::SlowRequests => proxy.set(NetworkFault::SlowRequests(SLOW)),
+                PathFault::SlowAnswers(by) => proxy.set(NetworkFault::SlowAnswers(millis(by))),
+                PathFault::SlowRequests(by) => {
+                    proxy.set(NetworkFault::SlowRequests(millis(by)));
+                }
                 PathFault::Mute => proxy.set(NetworkFault::Mute),
                 PathFault::Frozen => proxy.set(NetworkFault::Frozen),
                 PathFault::HalfOpen => proxy.set(NetworkFault::HalfOpen),
@@ -48,13 +42,12 @@ impl Connections {
         }
     }
 
-    /// The middle of a fault: late requests outlive their connections, and what was slow gets worse.
+    /// The middle of a fault: late requests outlive their connections, and answers that were slow do not come at all.
     pub(crate) fn advance(&self, server: Option<u8>, fault: PathFault) {
         for proxy in self.chosen(server) {
             match fault {
                 PathFault::LateRequests => proxy.close_held(),
-                PathFault::SlowAnswers => proxy.set(NetworkFault::Mute),
-                PathFault::SlowRequests => proxy.set(NetworkFault::SlowRequests(TOO_SLOW)),
+                PathFault::SlowAnswers(_) => proxy.set(NetworkFault::Mute),
                 _ => {}
             }
         }

@@ -196,8 +196,9 @@ fn faults(capabilities: Capabilities) -> Choices<Fault> {
             1 => Just(None).boxed(),
             count => prop::option::of(0..count as u8).boxed(),
         };
-        let path = |(weight, kind)| {
-            let path = (0..4_u8, server.clone()).prop_map(move |(client, server)| Fault::Path {
+        let path = |(weight, kind): (u32, BoxedStrategy<PathFault>)| {
+            let path = (0..4_u8, server.clone(), kind);
+            let path = path.prop_map(|(client, server, kind)| Fault::Path {
                 client,
                 server,
                 kind,
@@ -205,14 +206,14 @@ fn faults(capabilities: Capabilities) -> Choices<Fault> {
             (weight, path.boxed())
         };
         let kinds = [
-            (3, PathFault::Cut),
-            (4, PathFault::LateRequests),
-            (1, PathFault::SlowAnswers),
-            (1, PathFault::SlowRequests),
-            (2, PathFault::Mute),
-            (2, PathFault::Frozen),
-            (2, PathFault::HalfOpen),
-            (1, PathFault::Refusing),
+            (3, Just(PathFault::Cut).boxed()),
+            (4, Just(PathFault::LateRequests).boxed()),
+            (2, span(50..900).prop_map(PathFault::SlowAnswers).boxed()),
+            (1, span(50..900).prop_map(PathFault::SlowRequests).boxed()),
+            (2, Just(PathFault::Mute).boxed()),
+            (2, Just(PathFault::Frozen).boxed()),
+            (2, Just(PathFault::HalfOpen).boxed()),
+            (1, Just(PathFault::Refusing).boxed()),
         ];
         all.extend(kinds.map(path));
     }

@@ -18,6 +18,10 @@ pub(crate) struct ClientProgram {
 /// Milliseconds.
 pub(crate) type Millis = u16;
 
+pub(crate) fn millis(span: Millis) -> Duration {
+    Duration::from_millis(span.into())
+}
+
 /// One of the few locks: an index of [`LOCKS`].
 pub(crate) type LockIndex = u8;
 
@@ -141,10 +145,10 @@ pub(crate) enum PathFault {
     Cut,
     /// What the client has sent arrives after its connections are closed.
     LateRequests,
-    /// Answers arrive late, and then not at all.
-    SlowAnswers,
-    /// Requests arrive late, and then too late.
-    SlowRequests,
+    /// Answers arrive so much later, and then not at all.
+    SlowAnswers(Millis),
+    /// Requests arrive so much later.
+    SlowRequests(Millis),
     /// No answer arrives until the fault ends.
     Mute,
     Frozen,

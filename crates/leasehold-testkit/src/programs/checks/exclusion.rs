@@ -58,18 +58,10 @@ pub(super) fn check(history: &History<'_>) -> Vec<Violation> {
 
 /// Returns the spans of a guard: with a downgrade, it excludes others first as a writer, and then as a reader.
 fn spans<'a>(history: &History<'_>, hold: &'a Hold) -> Vec<Span<'a>> {
-    let (Some((from, _)), Some(valid)) = (hold.granted, hold.valid_until) else {
+    let at_once = history.breaks.iter().filter(|broken| broken.at_once);
+    let (Some((from, _)), Some(until)) = (hold.granted, hold.counts_until(at_once)) else {
         return Vec::new();
     };
-    // Its holder learns of the break later.
-    let broken = history
-        .breaks
-        .iter()
-        .filter(|broken| broken.at_once && broken.lock == hold.lock);
-    let until = broken
-        .map(|broken| broken.at)
-        .filter(|at| *at >= hold.asked)
-        .fold(valid, u64::min);
     let whole = Span {
         hold,
         from,

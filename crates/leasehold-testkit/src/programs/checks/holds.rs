@@ -135,6 +135,14 @@ fn number_of(what: &What) -> Option<HoldNumber> {
 }
 
 impl Hold {
+    /// Returns when the guard was valid for the last time, as far as others may rely on it: a holder learns later of a break.
+    pub(super) fn counts_until<'a>(&self, breaks: impl Iterator<Item = &'a Break>) -> Option<u64> {
+        let of_lease = breaks.filter(|broken| broken.lock == self.lock && broken.at >= self.asked);
+        let broken = of_lease.map(|broken| broken.at).min();
+        let valid = self.valid_until?;
+        Some(broken.map_or(valid, |broken| valid.min(broken)))
+    }
+
     fn take(&mut self, at: u64, what: &What) {
         match what {
             What::Granted { fence, .. } => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{History, Violation};
+use crate::harness::Impact;
 use crate::programs::history::What;
 use crate::programs::operation::LEADER;
 
@@ -21,7 +22,39 @@ pub(super) fn check(history: &History<'_>) -> Vec<Violation> {
     differing.collect()
 }
 
+/// One look at the election.
+struct Look {
+    began: u64,
+    ended: u64,
+    /// The fence of the leader that it saw.
+    saw: Option<u64>,
+}
+
 pub(super) fn check_leaders(history: &History<'_>) -> Vec<Violation> {
+    let looks = looks(history);
+    let mut found = Vec::new();
+    for look in &looks {
+        let earlier = looks.iter().filter(|it| it.ended < look.began);
+        let newest = earlier.filter_map(|it| it.saw).max();
+        if look.saw.is_some() && look.saw < newest {
+            found.push(format!("{:?} was seen after {newest:?}", look.saw));
+        }
+        if released(history, look) {
+            found.push(format!("{:?} was seen after its release", look.saw));
+        }
+        // A server that lost its data has no announcement.
+        if history.assumptions.impact == Impact::None
+            && let Some(fence) = in_office(history, look)
+            && look.saw != Some(fence)
+        {
+            found.push(format!("{:?} was seen while {fence} led", look.saw));
+        }
+    }
+    let violation = |text| Violation::new("leaders", format!("the leader with fence {text}"));
+    found.into_iter().map(violation).collect()
+}
+
+fn looks(history: &History<'_>) -> Vec<Look> {
     let mut begun = BTreeMap::new();
     let mut looks = Vec::new();
     for event in history.events {
@@ -29,52 +62,43 @@ pub(super) fn check_leaders(history: &History<'_>) -> Vec<Violation> {
             What::Looking { look } => {
                 begun.insert((event.client, look), event.at);
             }
-            What::Leader {
-                look,
-                fence: Some(fence),
-            } => {
-                let began = begun.get(&(event.client, look)).copied().unwrap_or(0);
-                looks.push((began, event.at, fence));
-            }
+            What::Leader { look, fence } => looks.push(Look {
+                began: begun.get(&(event.client, look)).copied().unwrap_or(0),
+                ended: event.at,
+                saw: fence,
+            }),
             _ => {}
         }
     }
-    let mut found = released_leaders(history, &looks);
-    for (_, seen, fence) in &looks {
-        for (began, _, later) in &looks {
-            if seen < began && later < fence {
-                let text = format!("the leader with fence {later} was seen after {fence}");
-                found.push(Violation::new("leaders", text));
-            }
-        }
-    }
-    found
+    looks
 }
 
-/// A leader whose lease was released before a look began is not seen by it. Each look is when it began and ended, and the fence
-/// that it saw.
-fn released_leaders(history: &History<'_>, looks: &[(u64, u64, u64)]) -> Vec<Violation> {
-    let mut found = Vec::new();
-    for event in history.events {
-        let What::Released {
-            hold,
-            is_freed: true,
-            ..
-        } = &event.what
-        else {
-            continue;
-        };
-        let mut leaders = history.holds.iter().filter(|it| it.lock == LEADER);
-        let leader = leaders.find(|it| (it.client, it.number) == (event.client, *hold));
-        let fence = leader
-            .and_then(|leader| leader.granted)
-            .map(|(_, fence)| fence);
-        let is_seen =
-            |(began, _, seen): &(u64, u64, u64)| event.at < *began && Some(*seen) == fence;
-        if looks.iter().any(is_seen) {
-            let text = format!("the leader with fence {fence:?} was seen after its release");
-            found.push(Violation::new("leaders", text));
-        }
-    }
-    found
+/// Whether the leader that was seen was released before the look began.
+fn released(history: &History<'_>, look: &Look) -> bool {
+    let mut leaders = history.holds.iter().filter(|it| it.lock == LEADER);
+    let seen = leaders.find(|it| {
+        let fence = it.granted.map(|(_, fence)| fence);
+        fence.is_some() && fence == look.saw
+    });
+    seen.is_some_and(|leader| {
+        history.events.iter().any(|event| match &event.what {
+            What::Released {
+                hold,
+                is_freed: true,
+                ..
+            } => (event.client, *hold) == (leader.client, leader.number) && event.at < look.began,
+            _ => false,
+        })
+    })
+}
+
+/// Returns the fence of the leader that was announced before the look began, and valid after it ended.
+fn in_office(history: &History<'_>, look: &Look) -> Option<u64> {
+    let mut leaders = history.holds.iter().filter(|it| it.lock == LEADER);
+    leaders.find_map(|leader| {
+        let (granted, fence) = leader.granted?;
+        let until = leader.counts_until(history.breaks.iter());
+        let leads = granted < look.began && until.is_some_and(|until| until > look.ended);
+        leads.then_some(fence)
+    })
 }

@@ -217,6 +217,36 @@ fn waiter_that_passes_another_is_reported() {
     assert_eq!(broken(&[passed, SECOND_HELD], [], UNDISTURBED), [""; 0]);
 }
 
+/// A look at the election, which takes a second.
+fn look(at: u64, look: u32, fence: Option<u64>) -> [Event; 2] {
+    let seen = What::Leader { look, fence };
+    [event(at, 3, What::Looking { look }), event(at + 1, 3, seen)]
+}
+
+#[test]
+fn unseen_leader_is_reported() {
+    let leader = Held {
+        lock: LEADER,
+        ..FIRST
+    };
+    for (fence, found) in [
+        (Some(7), None),
+        (Some(9), Some("leaders")),
+        (None, Some("leaders")),
+    ] {
+        let found: Vec<&str> = found.into_iter().collect();
+        assert_eq!(broken(&[leader], look(2, 0, fence), UNDISTURBED), found);
+    }
+    let breaking = What::Breaking {
+        lock: LEADER,
+        fence: 7,
+        at_once: false,
+    };
+    let breaking = [event(2, 1, breaking)];
+    let seen = breaking.into_iter().chain(look(2, 0, None));
+    assert_eq!(broken(&[leader], seen, UNDISTURBED), [""; 0]);
+}
+
 #[test]
 fn second_result_and_former_leader_are_reported() {
     let result = |at, bytes: &str| {
@@ -227,14 +257,7 @@ fn second_result_and_former_leader_are_reported() {
     assert_eq!(broken(&[], same, UNDISTURBED), [""; 0]);
     let differing = [result(1, "a"), result(2, "b")];
     assert_eq!(broken(&[], differing, UNDISTURBED), ["one result"]);
-    let look = |at, look, fence| {
-        let seen = What::Leader {
-            look,
-            fence: Some(fence),
-        };
-        [event(at, 0, What::Looking { look }), event(at + 1, 0, seen)]
-    };
-    let back = look(1, 0, 8).into_iter().chain(look(3, 1, 7));
+    let back = look(1, 0, Some(8)).into_iter().chain(look(3, 1, Some(7)));
     assert_eq!(broken(&[], back, UNDISTURBED), ["leaders"]);
     let leader = Held {
         lock: LEADER,
@@ -246,7 +269,7 @@ fn second_result_and_former_leader_are_reported() {
         text: String::new(),
     };
     let released = [event(5, 0, released)];
-    let seen = released.into_iter().chain(look(6, 0, 7));
+    let seen = released.into_iter().chain(look(6, 0, Some(7)));
     assert_eq!(broken(&[leader], seen, UNDISTURBED), ["leaders"]);
 }
 
