@@ -402,8 +402,8 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer within a third of the TTL, at most 10 s, and
-    /// 2 s more; after a loss, within 100 ms. The client repeats the release in the background, and the TTL frees the lock at the latest.
+    /// With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer within two thirds of the TTL, at most
+    /// 4 s; after a loss, within 100 ms. The client repeats the release in the background, and the TTL frees the lock at the latest.
     ///
     /// # Cancel safety
     ///

@@ -110,7 +110,7 @@ pub(super) async fn acquire(
         match acquiring.attempt.standing.created() {
             // It has no entry, so no other client waits for the end of its lease.
             None => release::revoke_in_background(inner, client, request),
-            Some(_) => drop(Box::pin(release::release(inner, request)).await),
+            Some(_) => drop(Box::pin(release::release(inner, request)).await?),
         }
     }
     answer

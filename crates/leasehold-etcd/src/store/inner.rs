@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future;
 use leasehold::Error;
 use leasehold::clock::{BootInstant, within};
 use leasehold::store::{BoxFuture, LockRequest, PerRuntime, SessionContext, Term, locked};
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::crowds::Crowds;
@@ -33,23 +31,15 @@ pub(super) struct Inner {
     pub(super) used: UsedKeys,
     pub(super) successors: Successors,
     pub(super) crowds: Crowds,
-    /// How many releases the thread of the client makes at the same time.
-    pub(super) releasing: Semaphore,
     /// For which hour the client knows that a shared lease exists.
     shared: Mutex<HashMap<SharedLease, u64>>,
-    /// The tasks that release, on the thread of the client.
-    pub(super) releases: TaskTracker,
     /// The tasks that end leases without an entry, on the runtimes of callers. A runtime may be idle from now on.
     pub(super) leftovers: TaskTracker,
 }
 
-/// More releases at the same time would not be faster.
-const RELEASES_MAX: usize = 64;
-
 impl Inner {
     pub(super) fn new(settings: Arc<Settings>, context: SessionContext) -> Self {
-        let (releases, leftovers) = (TaskTracker::new(), TaskTracker::new());
-        releases.close();
+        let leftovers = TaskTracker::new();
         leftovers.close();
         let client = EtcdClient::new(Arc::clone(&settings), context.clone(), None);
         let client = Arc::new(client);
@@ -63,9 +53,7 @@ impl Inner {
             used: UsedKeys::default(),
             successors: Successors::default(),
             crowds: Crowds::default(),
-            releasing: Semaphore::new(RELEASES_MAX),
             shared: Mutex::default(),
-            releases,
             leftovers,
         }
     }
@@ -151,12 +139,11 @@ impl Inner {
         })
     }
 
-    /// Waits until everything is released. Leases without an entry hold nothing, so it waits for their end as long as for a request.
+    /// Waits for the end of leases without an entry. They hold nothing, so it waits as long as for a request.
     pub(super) async fn flush(&self) {
         let clock = &*self.context.env().clock;
         let limit = clock.now() + LockRequest::LIMIT_MAX;
-        let leftovers = within(clock, limit, self.leftovers.wait());
-        future::join(self.releases.wait(), leftovers).await;
+        let _ = within(clock, limit, self.leftovers.wait()).await;
     }
 
     /// Asks for the shared leases again at their next use. One of them may have been revoked.

@@ -1,9 +1,7 @@
 use std::sync::Arc;
-use std::time::Duration;
 
-use leasehold::store::{BoxFuture, LockRequest, ReleaseReply};
+use leasehold::store::{LockRequest, ReleaseReply};
 use leasehold::{Error, Fence, Mode};
-use tokio_util::task::TaskTracker;
 
 use super::inner::Inner;
 use super::leases::OwnLease;
@@ -14,189 +12,121 @@ use crate::proto::{LeaseRevokeRequest, LeaseTimeToLiveRequest};
 
 /// Revokes the lease of the owner, which deletes its entry, whether it holds or waits. The server then refuses everything
 /// that arrives late with that lease.
-///
-/// A caller that drops the future does not take the release back: a task does it then.
-pub(super) fn release(
+pub(super) async fn release(
     inner: &Arc<Inner>,
     request: &Arc<LockRequest>,
-) -> impl Future<Output = Result<ReleaseReply, Error>> + Send + use<> {
-    let mut owed = OwedRelease(Some(Release::of(inner, request)));
-    async move { owed.pay().await }
+) -> Result<ReleaseReply, Error> {
+    let own = inner.own.get(request.owner);
+    if let Some(own) = own.as_ref().filter(|own| own.is_held) {
+        // The caller drives this connection, so the usual release wakes no other thread.
+        let here = inner.here().await;
+        if here.is_open() {
+            let context = &inner.context;
+            if context
+                .in_runtime(pass_on(inner, &here, request, own))
+                .await
+            {
+                // The lease has no entry now, so the caller need not wait for its end.
+                revoke_in_background(inner, &inner.client, request);
+                return Ok(ReleaseReply::Released);
+            }
+            return context
+                .in_runtime(revoke(inner, &here, request, Some(own), true))
+                .await;
+        }
+    }
+    let releasing = async {
+        let is_held = match &own {
+            Some(own) => own.is_held,
+            None => inner.holds(request).await?,
+        };
+        revoke(inner, &inner.client, request, own.as_ref(), is_held).await
+    };
+    inner.context.in_runtime(releasing).await
 }
 
 /// Revokes the lease of an owner without an entry, on the connection of its attempt. A request that follows there finds it gone.
+/// Without an answer, the lease ends by itself.
 pub(super) fn revoke_in_background(
     inner: &Arc<Inner>,
     client: &Arc<EtcdClient>,
     request: &Arc<LockRequest>,
 ) {
-    drop(Release::of(inner, request).spawn(client, &inner.leftovers));
+    let own = inner.own.remove(request.owner);
+    let revoking = {
+        let (inner, client, request) = (Arc::clone(inner), Arc::clone(client), Arc::clone(request));
+        async move {
+            let context = inner.context.clone();
+            let revoking = revoke(&inner, &client, &request, own.as_ref(), false);
+            context.in_runtime(revoking).await
+        }
+    };
+    drop(client.spawn_with_answer(inner.leftovers.track_future(revoking)));
 }
 
-/// The pause before a release is sent again, at first and later.
-const PAUSE_MIN: Duration = Duration::from_millis(50);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-
-/// A release that the thread of the client makes, if the caller drops it.
-struct OwedRelease(Option<Release>);
-
-struct Release {
-    inner: Arc<Inner>,
-    request: Arc<LockRequest>,
-    /// The entry, if this client knows it.
-    own: Option<OwnLease>,
-    /// Whether the entry holds the lock, once that is known.
-    is_held: Option<bool>,
-    /// Whether a revocation was sent whose answer is not known.
-    is_repeated: bool,
+async fn revoke(
+    inner: &Inner,
+    client: &EtcdClient,
+    request: &LockRequest,
+    own: Option<&OwnLease>,
+    is_held: bool,
+) -> Result<ReleaseReply, Error> {
+    let id = lease_id(request.owner);
+    let answer = client
+        .call(LeaseRevokeRequest { id }, request.limit())
+        .await;
+    let reply = match answer {
+        Ok(_) if is_held => ReleaseReply::Released,
+        Ok(_) => ReleaseReply::WasLost,
+        Err(Failure::NoLease) => {
+            inner.open_broken(request).await;
+            ReleaseReply::WasLost
+        }
+        Err(failure) => return Err(failure.into_error()),
+    };
+    inner.own.remove(request.owner);
+    if let Some(own) = own {
+        inner.used.put(&inner.names, &own.key);
+    }
+    Ok(reply)
 }
 
-impl OwedRelease {
-    async fn pay(&mut self) -> Result<ReleaseReply, Error> {
-        if let Some(release) = &mut self.0 {
-            let here = release.inner.here().await;
-            // The caller drives this connection, so the usual release wakes no other thread.
-            if release.is_held == Some(true) && here.is_open() {
-                let context = release.inner.context.clone();
-                if context.in_runtime(release.pass_on(&here)).await {
-                    // The lease has no entry now, so the caller need not wait for its end.
-                    drop(self.0.take().map(Release::spawn_on_thread));
-                    return Ok(ReleaseReply::Released);
-                }
-                if let Ok(reply) = context.in_runtime(release.revoke(&here)).await {
-                    self.0 = None;
-                    return Ok(reply);
-                }
-            }
-        }
-        match self.0.take() {
-            Some(release) => release.spawn_on_thread().await,
-            // It was made before.
-            None => Ok(ReleaseReply::WasLost),
-        }
-    }
-}
-
-impl Drop for OwedRelease {
-    fn drop(&mut self) {
-        drop(self.0.take().map(Release::spawn_on_thread));
-    }
-}
-
-impl Release {
-    fn of(inner: &Arc<Inner>, request: &Arc<LockRequest>) -> Self {
-        let own = inner.own.remove(request.owner);
-        Self {
-            inner: Arc::clone(inner),
-            request: Arc::clone(request),
-            is_held: own.as_ref().map(|own| own.is_held),
-            own,
-            is_repeated: false,
-        }
-    }
-
-    fn spawn_on_thread(self) -> BoxFuture<'static, Result<ReleaseReply, Error>> {
-        let inner = Arc::clone(&self.inner);
-        self.spawn(&inner.client, &inner.releases)
-    }
-
-    /// Releases in the background, whether or not the caller waits for the answer.
-    fn spawn(
-        self,
-        client: &Arc<EtcdClient>,
-        tracker: &TaskTracker,
-    ) -> BoxFuture<'static, Result<ReleaseReply, Error>> {
-        let calling = Arc::clone(client);
-        client.spawn_with_answer(tracker.track_future(async move {
-            let context = self.inner.context.clone();
-            context.in_runtime(self.in_time(&calling)).await
-        }))
-    }
-
-    /// Passes the lock to the waiter directly behind the owner, if that is one of this client, and returns whether it got the
-    /// lock. One transaction deletes one entry and writes the other. If its answer is lost, the waiter asks the server.
-    async fn pass_on(&self, client: &EtcdClient) -> bool {
-        let granted = self.own.as_ref().and_then(|own| Some((own, own.granted?)));
-        let Some((own, granted)) = granted.filter(|_| self.request.mode == Mode::Exclusive) else {
-            return false;
-        };
-        let Some(next) = self.inner.successors.take(lease_id(self.request.owner)) else {
-            return false;
-        };
-        let attempt = Attempt {
-            names: &self.inner.names,
-            request: &next.request,
-            lease: lease_id(next.request.owner),
-            number: next.number,
-            fence_lease: next.fence_lease,
-            standing: Standing::Queued(next.created),
-            announces: false,
-        };
-        let wall = self.inner.context.env().clock.wall();
-        let Ok(fence) = Fence::after(None, wall.max(next.request.proposal)) else {
-            return false;
-        };
-        let question = attempt.pass_on((&own.key, granted), next.created, fence);
-        let limit = self.request.limit();
-        let answer = self.inner.transact(client, question, limit).await;
-        let passed = answer.ok().and_then(|answer| read_pass_on(answer, fence));
-        let Some((fence, revision)) = passed else {
-            return false;
-        };
-        // A waiter that has ended is released by its own client.
-        let _ = next.granted.send(HandOver { fence, revision });
-        true
-    }
-
-    /// Sends the release until the server answers, or until the lease is over.
-    async fn in_time(mut self, client: &EtcdClient) -> Result<ReleaseReply, Error> {
-        let inner = Arc::clone(&self.inner);
-        let (env, end) = (inner.context.env(), inner.now() + self.request.ttl);
-        let mut pause = PAUSE_MIN;
-        loop {
-            // The semaphore is never closed.
-            let permit = inner.releasing.acquire().await;
-            let answer = self.revoke(client).await;
-            drop(permit);
-            let error = match answer {
-                Ok(reply) => return Ok(reply),
-                Err(failure) => failure.into_error(),
-            };
-            if inner.now() > end || !error.is_retryable() {
-                return Err(error.with_unknown_effect());
-            }
-            let span = env.random_span(pause / 2, pause);
-            env.clock.sleep_until(inner.now() + span).await;
-            pause = (pause * 2).min(PAUSE_MAX);
-        }
-    }
-
-    /// Sends the release once.
-    async fn revoke(&mut self, client: &EtcdClient) -> Result<ReleaseReply, Failure> {
-        if self.is_held.is_none() {
-            self.is_held = Some(self.inner.holds(&self.request).await?);
-        }
-        let holds = self.is_held == Some(true);
-        let was_repeated = std::mem::replace(&mut self.is_repeated, true);
-        let id = lease_id(self.request.owner);
-        let answer = client
-            .call(LeaseRevokeRequest { id }, self.request.limit())
-            .await;
-        if let (Ok(_), Some(own)) = (&answer, &self.own) {
-            self.inner.used.put(&self.inner.names, &own.key);
-        }
-        match answer {
-            Ok(_) if holds => Ok(ReleaseReply::Released),
-            // The first of two revocations may have ended the lease.
-            Err(Failure::NoLease) if holds && was_repeated => Ok(ReleaseReply::Released),
-            Err(Failure::NoLease) => {
-                self.inner.open_broken(&self.request).await;
-                Ok(ReleaseReply::WasLost)
-            }
-            Ok(_) => Ok(ReleaseReply::WasLost),
-            Err(failure) => Err(failure),
-        }
-    }
+/// Passes the lock to the waiter directly behind the owner, if that is one of this client, and returns whether it got the
+/// lock. One transaction deletes one entry and writes the other. If its answer is lost, the waiter asks the server.
+async fn pass_on(
+    inner: &Inner,
+    client: &EtcdClient,
+    request: &LockRequest,
+    own: &OwnLease,
+) -> bool {
+    let Some(granted) = own.granted.filter(|_| request.mode == Mode::Exclusive) else {
+        return false;
+    };
+    let Some(next) = inner.successors.take(lease_id(request.owner)) else {
+        return false;
+    };
+    let attempt = Attempt {
+        names: &inner.names,
+        request: &next.request,
+        lease: lease_id(next.request.owner),
+        number: next.number,
+        fence_lease: next.fence_lease,
+        standing: Standing::Queued(next.created),
+        announces: false,
+    };
+    let wall = inner.context.env().clock.wall();
+    let Ok(fence) = Fence::after(None, wall.max(next.request.proposal)) else {
+        return false;
+    };
+    let question = attempt.pass_on((&own.key, granted), next.created, fence);
+    let answer = inner.transact(client, question, request.limit()).await;
+    let passed = answer.ok().and_then(|answer| read_pass_on(answer, fence));
+    let Some((fence, revision)) = passed else {
+        return false;
+    };
+    // A waiter that has ended is released by its own client.
+    let _ = next.granted.send(HandOver { fence, revision });
+    true
 }
 
 impl Inner {

@@ -10,22 +10,17 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use leasehold::Error;
 use leasehold::clock::BootInstant;
 use leasehold::store::{
     AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, Owner, PerRuntime,
     Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, locked,
 };
-use leasehold::{Effect, Error};
-use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
 
 use crate::connection::connect::Place;
 use link::{Inbox, Link, Slot};
 use requests::{RELEASE, RENEW, column, micros, mode_number, released, renewal, unexpected};
 use waits::{HandOver, News, Waits};
-
-/// The server answers this many well within the shortest limit.
-const RELEASES_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresSession(Arc<Inner>);
@@ -44,10 +39,6 @@ struct Inner {
     waits: Arc<Waits>,
     /// The owners that hold, and all of whose requests were answered: nothing of them can arrive late.
     settled: Mutex<HashSet<Owner>>,
-    releases: TaskTracker,
-    /// Bounds the releases that are under way at once. More of them would wait at the server for longer than their limit, and
-    /// then be sent again.
-    releasing: Semaphore,
 }
 
 impl PostgresSession {
@@ -56,8 +47,6 @@ impl PostgresSession {
         let channel = format!("leasehold_{}", context.client().id);
         let inbox = Inbox(channel, Arc::clone(&waits));
         let slot = |inbox| Slot::new(Arc::clone(place), context.clone(), inbox, None);
-        let releases = TaskTracker::new();
-        releases.close();
         Self(Arc::new(Inner {
             attempts: PerRuntime::new(slot(Some(inbox.clone())), &context),
             place: Arc::clone(place),
@@ -66,8 +55,6 @@ impl PostgresSession {
             spare: Mutex::default(),
             waits,
             settled: Mutex::default(),
-            releases,
-            releasing: Semaphore::new(RELEASES_MAX),
             context,
         }))
     }
@@ -122,42 +109,16 @@ impl PostgresSession {
         }
     }
 
-    /// Sends the release until the server answers, or until the lease is over.
-    async fn release_in_time(
-        &self,
-        request: &LockRequest,
-        mut is_settled: bool,
-    ) -> Result<ReleaseReply, Error> {
-        let end = self.now() + request.ttl;
-        loop {
-            let limit = request.limit();
-            // The semaphore is never closed.
-            let turn = self.0.releasing.acquire().await;
-            let slot = self.leases(limit).await;
-            let reply = self.release_once(&slot, request, limit, is_settled).await;
-            drop(turn);
-            match reply {
-                Ok(reply) => return Ok(reply),
-                Err(error) if self.now() > end || !error.is_retryable() => {
-                    return Err(error.with_unknown_effect());
-                }
-                Err(error) => is_settled &= error.effect() == Effect::None,
-            }
-            self.0.context.env().poll_pause().await;
-        }
-    }
-
-    async fn release_once(
+    async fn release_on(
         &self,
         slot: &Arc<Slot>,
         request: &LockRequest,
-        limit: Duration,
         is_settled: bool,
     ) -> Result<ReleaseReply, Error> {
         let (key, owner) = (request.key.as_str(), request.owner.to_string());
         let client = self.0.context.client().id.to_string();
         let since = self.now();
-        let asking = slot.ask(limit, async |link| {
+        let asking = slot.ask(request.limit(), async |link| {
             let statement = &link.statements[RELEASE];
             link.client
                 .query_one(statement, &[&key, &owner, &client, &is_settled])
@@ -169,18 +130,6 @@ impl PostgresSession {
             self.0.waits.tell(owner, News::Granted(grant));
         }
         Ok(reply)
-    }
-
-    /// Releases in the background, whether or not the caller waits for the answer.
-    fn spawn_release(
-        &self,
-        request: Arc<LockRequest>,
-        is_settled: bool,
-    ) -> BoxFuture<'static, Result<ReleaseReply, Error>> {
-        let session = self.clone();
-        let release = async move { session.release_in_time(&request, is_settled).await };
-        let release = self.0.releases.track_future(release);
-        self.0.context.spawn_with_answer(release)
     }
 
     async fn renew_all(&self, leases: &[Held]) -> Result<Vec<i32>, Error> {
@@ -241,37 +190,27 @@ impl Session for PostgresSession {
         &'a self,
         request: &'a Arc<LockRequest>,
     ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
-        // Once only: if this release is lost, the next one must assume the worst.
-        let is_settled = locked(&self.0.settled).remove(&request.owner);
-        let mut owed = OwedRelease(Some((self.clone(), Arc::clone(request))));
         Box::pin(async move {
             let is_ours = request.owner.client() == self.0.context.client().id;
             if is_ours && !self.0.place.was_reached() {
                 // Nothing was sent.
-                owed.is_paid();
                 return Ok(ReleaseReply::WasLost);
             }
+            // Once only: if this release is lost, the next one must assume the worst.
+            let is_settled = locked(&self.0.settled).remove(&request.owner);
             let here = self.attempts().await;
             // The caller drives this connection, so the usual release wakes no other thread.
-            if is_settled && here.is_open() {
-                let trying = self.release_once(&here, request, request.limit(), true);
-                if let Ok(reply) = self.0.context.in_runtime(trying).await {
-                    owed.is_paid();
-                    return Ok(reply);
-                }
-            }
-            owed.is_paid();
-            // If a first try failed, it may arrive late, which does no harm.
-            self.spawn_release(Arc::clone(request), is_settled).await
+            let slot = match is_settled && here.is_open() {
+                true => here,
+                false => self.leases(request.limit()).await,
+            };
+            let releasing = self.release_on(&slot, request, is_settled);
+            self.0.context.in_runtime(releasing).await
         })
     }
 
     fn detach(&self, request: &Arc<LockRequest>) {
         locked(&self.0.settled).remove(&request.owner);
-    }
-
-    fn flush(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.releases.wait())
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {
@@ -284,22 +223,5 @@ impl Session for PostgresSession {
 
     fn records(&self) -> Option<&dyn Records> {
         Some(self)
-    }
-}
-
-/// A release that the client's thread makes, if the caller drops it.
-struct OwedRelease(Option<(PostgresSession, Arc<LockRequest>)>);
-
-impl OwedRelease {
-    fn is_paid(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for OwedRelease {
-    fn drop(&mut self) {
-        if let Some((session, request)) = self.0.take() {
-            drop(session.spawn_release(request, false));
-        }
     }
 }

@@ -42,9 +42,9 @@ pub(crate) async fn a7_attempt_in_a_broken_network_leaves_nothing(fixture: &Fixt
                 () = pause => {}
             }
             fixture.set_network(NetworkFault::None);
-            in_time("a release", store.release(&request)).await;
+            repeat_release(fixture, &store, &request).await;
             if waits {
-                in_time("a release", other.release(&holder)).await;
+                repeat_release(fixture, &other, &holder).await;
             }
             let observer = fixture.open();
             let (next, _) = granted_in_time(fixture, &observer, &key).await;
@@ -94,7 +94,7 @@ pub(crate) async fn a10_cut_attempt_leaves_what_it_says(fixture: &Fixture) {
             match store.acquire(request).await {
                 Err(AcquireError::Failed(error)) if error.effect() == Effect::None => {}
                 Ok(_) | Err(AcquireError::Failed(_)) => {
-                    in_time("a release", store.release(request)).await;
+                    repeat_release(fixture, store, request).await;
                 }
                 Err(busy) => panic!("{busy:?}"),
             }
@@ -108,10 +108,23 @@ pub(crate) async fn f4_cut_release_frees_the_lock(fixture: &Fixture) {
         cut_each_request(fixture, cut, async |store, request, cut_now| {
             granted(store, request).await;
             cut_now();
-            in_time("a release", store.release(request)).await;
+            repeat_release(fixture, store, request).await;
             in_time("a flush", store.flush()).await;
         })
         .await;
+    }
+}
+
+pub(crate) async fn f5_release_ends_though_no_answer_comes(fixture: &Fixture) {
+    for fault in [NetworkFault::Mute, NetworkFault::Frozen] {
+        let (store, key) = (fixture.open(), fixture.key());
+        let request = fixture.request(&key, LONG);
+        granted(&store, &request).await;
+        fixture.set_network(fault);
+        in_time("a release", store.release(&request)).await;
+        fixture.set_network(NetworkFault::None);
+        repeat_release(fixture, &store, &request).await;
+        free(fixture, &fixture.open(), &key).await;
     }
 }
 
@@ -150,18 +163,21 @@ pub(crate) async fn f3_attempt_that_arrives_after_its_release_is_void(fixture: &
         answer = store.acquire_in_session(&request, &progress) => panic!("{answer:?}"),
         () = until(fixture, "a request", async || fixture.requests() > sent) => {}
     }
-    // The release takes another connection. Only one that was answered promises anything.
+    // The release takes another connection.
     network.iter().for_each(Proxy::close_held);
-    until(fixture, "a release", async || {
-        store.release(&request).await.is_ok()
-    })
-    .await;
+    repeat_release(fixture, &store, &request).await;
     network.iter().for_each(Proxy::deliver_requests);
     until(fixture, "the request has arrived", async || {
         !network.iter().any(Proxy::holds_requests)
     })
     .await;
     free(fixture, &fixture.open(), &key).await;
+}
+
+/// Releases as a client does: until the store answers. Only a release that was answered promises anything.
+async fn repeat_release(fixture: &Fixture, store: &OpenStore, request: &LockRequest) {
+    let is_answered = async || store.release(request).await.is_ok();
+    in_time("a release", until(fixture, "a release", is_answered)).await;
 }
 
 /// Waits for something whose outcome does not matter.

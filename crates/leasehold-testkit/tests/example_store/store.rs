@@ -13,7 +13,6 @@ use leasehold::store::{
 };
 use leasehold::{Error, ErrorKind, LostReason, Mode};
 use tokio::sync::Mutex;
-use tokio_util::task::TaskTracker;
 
 use crate::link::{Call, Link, Reply};
 
@@ -31,7 +30,6 @@ struct Inner {
     context: SessionContext,
     /// The connection; `None` until the first request.
     link: Mutex<Option<Arc<Link>>>,
-    releases: TaskTracker,
 }
 
 impl fmt::Display for ExampleStore {
@@ -51,13 +49,10 @@ impl Store for ExampleStore {
     }
 
     fn open(&self, context: SessionContext) -> Arc<dyn Session> {
-        let releases = TaskTracker::new();
-        releases.close();
         Arc::new(ExampleSession(Arc::new(Inner {
             server: self.0,
             context,
             link: Mutex::default(),
-            releases,
         })))
     }
 }
@@ -106,15 +101,12 @@ impl Session for ExampleSession {
         &'a self,
         request: &'a Arc<LockRequest>,
     ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
-        let (session, request) = (self.clone(), Arc::clone(request));
-        let release = async move { session.release_in_time(&request).await };
-        let release = self.0.releases.track_future(release);
-        // A task, because a caller that drops the future does not take the release back.
-        self.0.context.spawn_with_answer(release)
-    }
-
-    fn flush(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.releases.wait())
+        Box::pin(self.0.context.in_runtime(async move {
+            Ok(match self.is_done("release", request).await? {
+                true => ReleaseReply::Released,
+                false => ReleaseReply::WasLost,
+            })
+        }))
     }
     // [release]
 
@@ -195,16 +187,19 @@ impl ExampleSession {
 
     /// Returns the connection. Nothing is sent yet, so an error has no effect.
     pub(crate) async fn link(&self, limit: Duration) -> Result<Arc<Link>, Error> {
-        let connected = self.in_time(limit, async {
-            // Requests that find no connection wait for the same one: a place in a queue belongs to its connection.
-            let mut link = self.0.link.lock().await;
+        let inner = Arc::clone(&self.0);
+        // A task connects, since a caller may cease to poll. Requests that find no connection wait for the same one: a place in
+        // a queue belongs to its connection.
+        let connecting = self.0.context.spawn_with_answer(async move {
+            let mut link = inner.link.lock().await;
             if let Some(link) = link.as_ref().filter(|link| link.is_open()) {
                 return Ok(Arc::clone(link));
             }
-            let new = Link::connect(self.0.server, &self.0.context).await?;
+            let new = Link::connect(inner.server, &inner.context).await?;
             Ok(Arc::clone(link.insert(new)))
         });
-        connected.await.unwrap_or_else(|| {
+        let connected = self.in_time(limit, connecting).await;
+        connected.unwrap_or_else(|| {
             let text = format!("no connection within {limit:?}");
             Err(Error::new(ErrorKind::Unreachable, text))
         })
@@ -220,19 +215,6 @@ impl ExampleSession {
             Ok(true) => RenewReply::Renewed(Term::new(since, request.ttl)),
             Ok(false) => RenewReply::Lost(LostReason::Gone),
             Err(error) => RenewReply::Unknown(error),
-        }
-    }
-
-    /// Sends the release until the server answers, or until the lease is over.
-    async fn release_in_time(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
-        let end = self.now() + request.ttl;
-        loop {
-            match self.is_done("release", request).await {
-                Ok(true) => return Ok(ReleaseReply::Released),
-                Ok(false) => return Ok(ReleaseReply::WasLost),
-                Err(error) if self.now() > end => return Err(error.with_unknown_effect()),
-                Err(_) => self.0.context.env().poll_pause().await,
-            }
         }
     }
 

@@ -1,68 +1,31 @@
 //! Frees a lock, or leaves its queue.
 
-use std::sync::Arc;
-
-use leasehold::store::{BoxFuture, LockRequest, ReleaseReply};
-use leasehold::{Error, ErrorKind};
+use leasehold::Error;
+use leasehold::store::{LockRequest, ReleaseReply};
 
 use super::questions::find;
 use super::refusal::refused;
-use super::session::{Inner, LockSession, Place};
+use super::session::{Inner, Place};
 use crate::client::{Code, Connection};
 
-impl LockSession {
-    /// Releases in the background, so that a caller that drops the future takes nothing back.
-    pub(super) fn start_release(
-        &self,
-        request: &Arc<LockRequest>,
-    ) -> BoxFuture<'static, Result<ReleaseReply, Error>> {
-        if self.0.place(request.owner).is_none() {
-            return Box::pin(std::future::ready(Ok(ReleaseReply::WasLost)));
-        }
-        let (inner, request) = (Arc::clone(&self.0), Arc::clone(request));
-        let release = async move { inner.release(&request).await };
-        let release = self.0.releases.track_future(release);
-        self.0.context.spawn_with_answer(release)
-    }
-}
-
 impl Inner {
-    /// Tries until the server answers, or until the session is over, which frees the lock.
-    async fn release(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
-        let mut may_be_done = false;
-        while let Some(place) = self.place(request.owner) {
-            if self.server.number() != Some(place.session) {
-                self.forget(request.owner);
-                return Ok(ReleaseReply::WasLost);
-            }
-            let Ok(connection) = self.connection_for(request).await else {
-                self.context.env().poll_pause().await;
-                continue;
-            };
-            if connection.session != place.session {
-                continue;
-            }
-            match self.try_release(&connection, request, &place).await {
-                Ok(is_gone) => {
-                    self.forget(request.owner);
-                    let freed = place.is_granted && (is_gone || may_be_done);
-                    return Ok(if freed {
-                        ReleaseReply::Released
-                    } else {
-                        ReleaseReply::WasLost
-                    });
-                }
-                Err(error) if error.kind() == ErrorKind::Unreachable => {
-                    may_be_done = true;
-                    if connection.is_open() {
-                        // The server answers, and is not ready.
-                        self.context.env().poll_pause().await;
-                    }
-                }
-                Err(error) => return Err(error.with_unknown_effect()),
+    /// Deletes the node of the owner. It is gone, too, once the session that created it is over.
+    pub(super) async fn release(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
+        let Some(place) = self.place(request.owner) else {
+            return Ok(ReleaseReply::WasLost);
+        };
+        let mut is_gone = false;
+        if self.server.number() == Some(place.session) {
+            let connection = self.connection_for(request).await?;
+            if connection.session == place.session {
+                is_gone = self.try_release(&connection, request, &place).await?;
             }
         }
-        Ok(ReleaseReply::WasLost)
+        self.forget(request.owner);
+        Ok(match place.is_granted && is_gone {
+            true => ReleaseReply::Released,
+            false => ReleaseReply::WasLost,
+        })
     }
 
     /// Deletes the node of the place. Returns whether it was there.

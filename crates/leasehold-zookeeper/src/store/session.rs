@@ -9,7 +9,6 @@ use leasehold::store::{
     ReleaseReply, RenewReply, Session, SessionContext, locked,
 };
 use leasehold::{Error, Key};
-use tokio_util::task::TaskTracker;
 
 use super::looks::Looks;
 use super::refusal::refused;
@@ -27,7 +26,6 @@ pub(super) struct Inner {
     /// What each owner has or may have at the server.
     places: Mutex<HashMap<Owner, Place>>,
     pub(super) looks: Looks,
-    pub(super) releases: TaskTracker,
 }
 
 /// What an owner has in the queue of a lock.
@@ -50,14 +48,11 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl LockSession {
     pub(super) fn new(servers: Arc<Servers>, context: SessionContext) -> Self {
-        let releases = TaskTracker::new();
-        releases.close();
         Self(Arc::new(Inner {
             server: client::Session::new(servers, context.clone()),
             context,
             places: Mutex::default(),
             looks: Looks::default(),
-            releases,
         }))
     }
 }
@@ -195,14 +190,11 @@ impl Session for LockSession {
         &'a self,
         request: &'a Arc<LockRequest>,
     ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
-        self.start_release(request)
+        Box::pin(self.0.context.in_runtime(self.0.release(request)))
     }
 
     fn flush(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            self.0.releases.wait().await;
-            self.0.close_if_idle().await;
-        })
+        Box::pin(self.0.close_if_idle())
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::options::LockOptions;
 use crate::env::clock::BootInstant;
 use crate::guard::Guard;
-use crate::lease::{ClientCore, HeldLease, Lease, LeaseTimes};
+use crate::lease::{ClientCore, HeldLease, Lease, LeaseTimes, Release};
 use crate::store::{AcquireError, Expiry, Grant, LockRequest, Progress};
 use crate::telemetry::{AttemptEnd, HoldMeter};
 use crate::types::{Effect, Error, ErrorKind, Key, Owner};
@@ -141,14 +141,11 @@ impl<'a> Attempt<'a> {
 
     /// Returns whether the store confirmed the release.
     fn release(&self) -> impl Future<Output = bool> + Send + 'static {
+        let mut release = Release::of_attempt(&self.request, self.client.now());
         let (context, request) = (Arc::clone(&self.client.context), Arc::clone(&self.request));
-        let end = self.client.now() + request.ttl;
         async move {
-            let outcome = context.session.release(&request).await;
+            let outcome = release.until_answered(&context).await;
             tracing::debug!(key = %request.key, ?outcome, "freed an attempt that was not used");
-            if outcome.is_err() {
-                context.leave_unconfirmed(end);
-            }
             outcome.is_ok()
         }
     }

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
@@ -15,6 +15,9 @@ use crate::store::{
 };
 use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
 use crate::types::{ClientInfo, Error, ErrorKind, exact_span};
+
+/// A server answers this many well within the shortest limit.
+const RELEASES_MAX: usize = 64;
 
 /// The state that a client's background tasks work with. Unlike the client's core, it does not keep the
 /// client alive: the client's thread finishes the tasks after the client is dropped.
@@ -32,6 +35,9 @@ pub(crate) struct ClientContext {
     pub(super) renew_now: Arc<Notify>,
     /// Attempts, releases and clean-ups in progress.
     pub(crate) shutdown_tracker: TaskTracker,
+    /// Bounds the releases that are under way at once. More of them would wait at the server for longer than their limit, and
+    /// then be sent again.
+    pub(super) release_turns: Semaphore,
     unconfirmed: UnconfirmedReleases,
     /// Whether the session counts the releases that were not confirmed. If so, it repeats them itself, and each has a limit.
     pub(super) session_counts_releases: bool,
@@ -63,6 +69,7 @@ impl ClientContext {
             env,
             info,
             shutdown_tracker: TaskTracker::new(),
+            release_turns: Semaphore::new(RELEASES_MAX),
             unconfirmed: UnconfirmedReleases::default(),
             was_answered: AtomicBool::new(false),
         }

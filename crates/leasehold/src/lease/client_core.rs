@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::task_tracker::TaskTrackerToken;
-use tracing::{Instrument as _, Span};
 
 use super::client_context::ClientContext;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::pending_attempts::{PendingAttempt, PendingAttempts, WatchedAttempt};
+use super::release::{LockRelease, Released, no_answer};
 use super::renewer::{Renewer, RenewerCommand};
 use crate::env::BoxFuture;
 use crate::env::clock::BootInstant;
 use crate::runtime::background::{Background, Call, Process, Running};
 use crate::store::{LockRequest, ReleaseReply};
-use crate::telemetry::{HoldEnd, ReleaseEnd, spans};
-use crate::types::{Error, ErrorKind, forked, rough_span};
+use crate::telemetry::HoldEnd;
+use crate::types::{Error, ErrorKind, forked};
 
 /// The state that a client's locks and guards share.
 pub(crate) struct ClientCore {
@@ -40,12 +40,13 @@ struct Engine {
 impl ClientCore {
     /// Starts the renewer on the background thread, if there is one.
     pub(crate) fn start(context: ClientContext, background: Result<Background, Error>) -> Self {
+        let context = Arc::new(context);
         let engine = background.map(|background| {
             let (commands, inbox) = mpsc::unbounded_channel();
             let new_leases = Arc::<NewLeases>::default();
             let pending_attempts = Arc::<PendingAttempts>::default();
             let lists = (Arc::clone(&new_leases), Arc::clone(&pending_attempts));
-            background.spawn(Renewer::new(&context, inbox, lists).run());
+            background.spawn(Renewer::new(Arc::clone(&context), inbox, lists).run());
             Engine {
                 background,
                 commands,
@@ -54,7 +55,7 @@ impl ClientCore {
             }
         });
         Self {
-            context: Arc::new(context),
+            context,
             engine: Some(engine),
             held_leases: AtomicU64::new(0),
             process: Process::current(),
@@ -209,27 +210,14 @@ impl ClientCore {
             client: self,
             release: Some((release, self.context.shutdown_tracker.token())),
         };
-        let outcome = match &unfinished.release {
-            Some((release, _)) => {
-                let freeing = self.context.session.release(&release.request);
-                let call = self.call(release.traced(freeing));
-                if self.context.session_counts_releases {
-                    call.await
-                } else {
-                    // Boxed, since the others need no room for a timer.
-                    let limit = release.caller_limit();
-                    let Some(outcome) = Box::pin(self.within(limit, call)).await else {
-                        return Err(self.not_confirmed(&release.request, limit));
-                    };
-                    outcome
-                }
-            }
-            None => unreachable!("only its end takes it out"),
-        };
-        if let Some((release, _tracked)) = unfinished.release.take() {
-            release.end(&self.context, &outcome);
+        if let Some(outcome) = unfinished.ask().await {
+            return outcome;
         }
-        outcome
+        let (limit, answer) = unfinished.go_on_in_background();
+        match self.within(limit, answer).await {
+            Some(Ok(outcome)) => outcome,
+            _ => Err(no_answer(&self.context, held_lease.request())),
+        }
     }
 
     /// Runs `future` for at most `limit`, on any executor.
@@ -245,22 +233,11 @@ impl ClientCore {
         }
     }
 
-    fn not_confirmed(&self, request: &LockRequest, limit: Duration) -> Error {
-        let limit = rough_span(limit);
-        let text = format!(
-            "no answer to the release within {limit}; the client repeats it in the background"
-        );
-        Error::new(ErrorKind::Unreachable, text)
-            .with_unknown_effect()
-            .with_key(&request.key)
-            .with_store(self.context.store.to_string())
-    }
-
     /// The same, on the background thread. It begins at once, so that a later attempt of this client comes after it.
     pub(crate) fn release_in_background(&self, held_lease: &HeldLease) {
         let release = self.begin_release(held_lease);
         if let Ok(engine) = self.inherited_engine() {
-            let freeing = release.run(Arc::clone(&self.context));
+            let freeing = release.run(Arc::clone(&self.context), None);
             let freeing = self.context.shutdown_tracker.track_future(freeing);
             engine.background.run(freeing).begin();
         }
@@ -278,92 +255,47 @@ impl ClientCore {
         let was_valid = held_lease.lost_reason().is_none()
             && held_lease.deadline().is_none_or(|deadline| now < deadline);
         held_lease.ended(HoldEnd::Released, now);
-        let request = Arc::clone(held_lease.request());
-        LockRelease {
-            span: spans::release(&request.key),
-            begun: now,
-            request,
-            stays_closed,
-            was_valid,
-            is_repeated: false,
-        }
-    }
-}
-
-/// How long a caller waits for the release of a lost lock.
-const LOST_LIMIT: Duration = Duration::from_millis(100);
-
-/// The release of a lock that is no longer renewed.
-struct LockRelease {
-    request: Arc<LockRequest>,
-    /// Whether the lock was lost and has a delay.
-    stays_closed: bool,
-    /// Whether the lock was still held when its release began.
-    was_valid: bool,
-    /// No renewal began later, so the lease is over one TTL later.
-    begun: BootInstant,
-    /// Whether an earlier copy of the release may have been carried out.
-    is_repeated: bool,
-    span: Span,
-}
-
-impl LockRelease {
-    /// For how long a caller waits for the answer: for one request, and for a second one on another connection. The release of a
-    /// lost lock changes little, and its caller should learn of the loss.
-    fn caller_limit(&self) -> Duration {
-        match self.was_valid {
-            true => self.request.limit() + LockRequest::LIMIT_MAX,
-            false => LOST_LIMIT,
-        }
-    }
-
-    fn leave_closed(&self, context: &ClientContext) -> ReleaseReply {
-        let _entered = self.span.enter();
-        let (key, delay) = (&self.request.key, self.request.delay);
-        tracing::warn!(%key, ?delay, "not released, because it was lost");
-        context.session.detach(&self.request);
-        context.released(ReleaseEnd::LeftClosed, &self.span);
-        ReleaseReply::WasLost
-    }
-
-    async fn run(self, context: Arc<ClientContext>) {
-        if self.stays_closed {
-            self.leave_closed(&context);
-            return;
-        }
-        let freeing = context.session.release(&self.request);
-        let outcome = self.traced(freeing).await;
-        self.end(&context, &outcome);
-    }
-
-    /// Without a subscriber, the future needs no room for a span.
-    fn traced<'a, T: 'a>(&self, freeing: BoxFuture<'a, T>) -> BoxFuture<'a, T> {
-        if self.span.is_disabled() {
-            freeing
-        } else {
-            Box::pin(freeing.instrument(self.span.clone()))
-        }
-    }
-
-    fn end(&self, context: &ClientContext, outcome: &Result<ReleaseReply, Error>) {
-        let end = match self.was_valid && self.is_repeated {
-            true => ReleaseEnd::of_repeated(outcome),
-            false => ReleaseEnd::of(outcome),
-        };
-        context.released(end, &self.span);
-        if outcome.is_err() {
-            context.leave_unconfirmed(self.begun + self.request.ttl);
-        }
-        let _entered = self.span.enter();
-        tracing::debug!(key = %self.request.key, ?outcome, "release");
+        LockRelease::new(held_lease.request(), now, was_valid, stays_closed)
     }
 }
 
 /// Releases the lock on the background thread, if the caller drops its future: a repeated release is harmless.
 struct UnfinishedRelease<'a> {
     client: &'a ClientCore,
-    /// `None` once the store has answered.
+    /// `None` once it has ended, or goes on in the background.
     release: Option<(LockRelease, TaskTrackerToken)>,
+}
+
+impl UnfinishedRelease<'_> {
+    /// Asks the store once. `None` if it did not answer.
+    async fn ask(&mut self) -> Option<Released> {
+        let (release, _) = self.release.as_mut()?;
+        let (client, context) = (self.client, &*self.client.context);
+        let freeing = context.session.release(&release.release.request);
+        let call = client.call(release.traced(freeing));
+        let answer = if context.session_counts_releases {
+            call.await
+        } else {
+            // Boxed, since the others need no room for a timer.
+            Box::pin(client.within(release.caller_limit(), call)).await?
+        };
+        let outcome = release.answered(context, answer)?;
+        self.release = None;
+        Some(outcome)
+    }
+
+    /// Returns how long the caller still waits, and the answer.
+    fn go_on_in_background(mut self) -> (Duration, oneshot::Receiver<Released>) {
+        let (report, answer) = oneshot::channel();
+        let Some((release, tracked)) = self.release.take() else {
+            return (Duration::ZERO, answer);
+        };
+        let limit = release.rest_of_limit(self.client.now());
+        let context = Arc::clone(&self.client.context);
+        self.client.clean_up(release.run(context, Some(report)));
+        drop(tracked);
+        (limit, answer)
+    }
 }
 
 impl Drop for UnfinishedRelease<'_> {
@@ -371,13 +303,13 @@ impl Drop for UnfinishedRelease<'_> {
         let Some((mut release, tracked)) = self.release.take() else {
             return;
         };
-        release.is_repeated = true;
         if self.client.is_forked() {
             std::mem::forget((release, tracked));
             return;
         }
+        release.is_cut_off();
         let context = Arc::clone(&self.client.context);
-        self.client.clean_up(release.run(context));
+        self.client.clean_up(release.run(context, None));
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tracing::{Instrument as _, Span};
 
 use super::client_context::ClientContext;
@@ -11,14 +11,14 @@ use super::failed_renewals::FailedRenewals;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::pending_attempts::PendingAttempts;
+use super::release::Release;
 use super::timers::{Timers, Watch};
 use super::validity::EARLY_MAX;
 use crate::env::BoxFuture;
-use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::runtime::background;
-use crate::store::{Held, LockRequest, LostReason, RenewReply, Session, Store};
-use crate::telemetry::{ClientMetrics, LockEvent, LogEvent, RenewalEnd, spans};
+use crate::store::{Held, LockRequest, LostReason, RenewReply};
+use crate::telemetry::{LockEvent, LogEvent, RenewalEnd, spans};
 use crate::types::{Error, ErrorKind, Mode};
 
 /// A message from a client to its renewer.
@@ -41,13 +41,8 @@ pub(crate) type Asking = oneshot::Sender<Result<(), Error>>;
 /// It never waits for a store: renewals run concurrently. A renewal that fails, hangs or panics puts its
 /// leases in doubt and does nothing else.
 pub(crate) struct Renewer {
-    store: Arc<dyn Store>,
-    session: Arc<dyn Session>,
-    env: Env,
-    metrics: Arc<ClientMetrics>,
+    context: Arc<ClientContext>,
     commands: mpsc::UnboundedReceiver<RenewerCommand>,
-    /// Notified when the session suspects a loss.
-    renew_now: Arc<Notify>,
     /// The new leases, which the renewer does not renew yet.
     new_leases: Arc<NewLeases>,
     pending_attempts: Arc<PendingAttempts>,
@@ -86,17 +81,13 @@ struct Due {
 
 impl Renewer {
     pub(crate) fn new(
-        context: &ClientContext,
+        context: Arc<ClientContext>,
         commands: mpsc::UnboundedReceiver<RenewerCommand>,
         (new_leases, pending_attempts): (Arc<NewLeases>, Arc<PendingAttempts>),
     ) -> Self {
         Self {
-            store: Arc::clone(&context.store),
-            session: Arc::clone(&context.session),
-            env: context.env.clone(),
-            metrics: Arc::clone(&context.metrics),
+            context,
             commands,
-            renew_now: Arc::clone(&context.renew_now),
             new_leases,
             pending_attempts,
             kept: HashMap::new(),
@@ -112,8 +103,8 @@ impl Renewer {
             let first = self.timers.first();
             let of_lists = [self.new_leases.due(), self.pending_attempts.due()];
             let next = of_lists.into_iter().flatten().chain(first).min();
-            let clock = Arc::clone(&self.env.clock);
-            let renew_now = Arc::clone(&self.renew_now);
+            let clock = Arc::clone(&self.context.env.clock);
+            let renew_now = Arc::clone(&self.context.renew_now);
             let alarm = async {
                 match next {
                     Some(at) => clock.sleep_until(at).await,
@@ -150,7 +141,7 @@ impl Renewer {
     }
 
     fn renew_one(&mut self, lease: Arc<HeldLease>, asking: Asking) {
-        let (id, now) = (lease.id, self.env.clock.now());
+        let (id, now) = (lease.id, self.context.now());
         if self.new_leases.remove(&lease) {
             self.keep(Arc::clone(&lease));
         }
@@ -176,7 +167,7 @@ impl Renewer {
     }
 
     fn on_time(&mut self) {
-        let now = self.env.clock.now();
+        let now = self.context.now();
         self.release_unpolled(now);
         let is_soon = |due| due <= now + EARLY_MAX;
         if self.new_leases.due().is_some_and(is_soon) {
@@ -218,9 +209,10 @@ impl Renewer {
             return;
         }
         for request in self.pending_attempts.overdue(now) {
-            let session = Arc::clone(&self.session);
+            let context = Arc::clone(&self.context);
+            let mut release = Release::of_attempt(&request, now);
             drop(background::spawn(async move {
-                let outcome = session.release(&request).await;
+                let outcome = release.until_answered(&context).await;
                 tracing::warn!(key = %request.key, ?outcome, "released an attempt that was not polled");
             }));
         }
@@ -228,7 +220,7 @@ impl Renewer {
 
     /// Renews all leases, also those of which a renewal is in progress: its answer may be older than the suspicion.
     fn renew_all(&mut self) {
-        let now = self.env.clock.now();
+        let now = self.context.now();
         for lease in self.new_leases.take_all() {
             self.keep(lease);
         }
@@ -263,8 +255,8 @@ impl Renewer {
             .unwrap_or_default();
         let limit = sent + LockRequest::limit_of(shortest);
         self.look_for_waiters(&ids, limit);
-        let session = Arc::clone(&self.session);
-        let clock = Arc::clone(&self.env.clock);
+        let session = Arc::clone(&self.context.session);
+        let clock = Arc::clone(&self.context.env.clock);
         let span = spans::renewal(leases.len());
         let asking = async move { clock::within(&*clock, limit, session.renew(&leases)).await };
         let task = background::spawn(asking.instrument(span.clone()));
@@ -294,13 +286,16 @@ impl Renewer {
 
     /// Reports locks that other clients began to wait for. Asks the store only if a program reads the events.
     fn look_for_waiters(&self, ids: &[(u64, Mode)], limit: BootInstant) {
-        if !self.metrics.events.is_read() {
+        if !self.context.metrics.events.is_read() {
             return;
         }
         let leases = ids.iter().filter_map(|(id, _)| self.kept.get(id));
         let leases: Vec<_> = leases.map(|kept| Arc::clone(&kept.lease)).collect();
-        let (session, metrics) = (Arc::clone(&self.session), Arc::clone(&self.metrics));
-        let clock = Arc::clone(&self.env.clock);
+        let (session, metrics) = (
+            Arc::clone(&self.context.session),
+            Arc::clone(&self.context.metrics),
+        );
+        let clock = Arc::clone(&self.context.env.clock);
         drop(background::spawn(async move {
             let Some(inspection) = session.inspection() else {
                 return;
@@ -327,10 +322,10 @@ impl Renewer {
     }
 
     fn settle(&mut self, batch: Batch) {
-        let now = self.env.clock.now();
+        let now = self.context.now();
         let ends = batch.leases.iter().map(|(.., it)| RenewalEnd::of(it));
         spans::renewed(&batch.span, ends.clone());
-        ends.for_each(|end| self.metrics.renewed(end, now.since(batch.sent)));
+        ends.for_each(|end| self.context.metrics.renewed(end, now.since(batch.sent)));
         if let Some(watch) = batch.watch {
             self.timers.unwatch(watch);
         }
@@ -350,7 +345,7 @@ impl Renewer {
                 Err(reason) => self.drop_lost(id, reason),
             }
         }
-        self.failed_renewals.log(&*self.store);
+        self.failed_renewals.log(&*self.context.store);
     }
 
     fn drop_lost(&mut self, id: u64, reason: LostReason) {

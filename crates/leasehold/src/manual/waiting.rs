@@ -47,7 +47,7 @@
 //! | [`acquire`](crate::Lock::acquire) | waits | waits; gives up after one TTL if the store never answered this client |
 //! | `acquire` with a [`wait`](crate::Lock::wait) | fails as [`Busy`](crate::ErrorKind::Busy) when the wait is over | fails when the wait is over |
 //! | `acquire` with a wait of zero | fails as `Busy` at once | as `try_acquire` |
-//! | [`release`](crate::Guard::release), [`run`](crate::Guard::run) after its body, [`resign`](crate::election::Leadership::resign) | – | returns 2 s after a third of the TTL, at most 12 s; after 100 ms if the guard is lost |
+//! | [`release`](crate::Guard::release), [`run`](crate::Guard::run) after its body, [`resign`](crate::election::Leadership::resign) | – | returns after two thirds of the TTL, at most 4 s; after 100 ms if the guard is lost |
 //!
 //! A store that has not answered yet has 200 ms, even if the wait is shorter.
 //!

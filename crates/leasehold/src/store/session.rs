@@ -101,7 +101,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time; each lease may or may not have been renewed.
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>>;
 
-    /// Frees the lock, the reservation, or the place in a queue that belongs to the owner of the request.
+    /// Frees the lock, the reservation, or the place in a queue that belongs to the owner of the request. It tries that once:
+    /// the client repeats a release that failed, until the store answers, or until the lease is over.
     ///
     /// # Contract
     ///
@@ -109,17 +110,19 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// - **F2** A request that does not hold is `WasLost`, and the current holder keeps the lock: a late or
     ///   repeated release is harmless.
     /// - **F3** A release never overtakes the request's own earlier attempt.
+    /// - **F5** It ends even if the servers are silent: after [`LockRequest::limit`], or a few times that if it has to ask more
+    ///   than once.
     /// - **W4** If the store answers, a released wait is soon in no queue, and nothing is reserved for it. The
     ///   store passes on what was reserved.
     ///
     /// # Errors
     ///
-    /// `effect` is `Unknown` if the lock may or may not have been freed. The store keeps trying by itself
-    /// if it can; the TTL frees the lock at the latest.
+    /// `effect` is `Unknown` if the lock may or may not have been freed. The client repeats the release if the error
+    /// [is retryable](crate::Error::is_retryable).
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time; the lease is then freed or lasts until its TTL.
+    /// May be dropped at any time; the client then releases the request once more.
     fn release<'a>(
         &'a self,
         request: &'a Arc<LockRequest>,
@@ -128,7 +131,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// Stops everything that the store does for the lease of `request`, such as repairs, and leaves the
     /// lease to end by itself. The client calls it instead of [`release`](Self::release) when a lock
     /// stays held after its guard: for a [`Handle`](crate::handle::Handle), or for a [lock
-    /// delay](crate::Lock::lock_delay) after a loss. A store that only acts when it is asked ignores it.
+    /// delay](crate::Lock::lock_delay) after a loss. It also calls it after a release that it gives up. A store that only acts
+    /// when it is asked ignores it.
     fn detach(&self, request: &Arc<LockRequest>) {
         let _ = request;
     }
@@ -148,9 +152,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Returns how many leases may stay taken until they end, because the store could not confirm their release. A
-    /// client that ends reports it after [`flush`](Self::flush). A store that counts them answers each release within the
-    /// [limit](LockRequest::limit) of its request, and repeats it by itself. `None` if the store does not; the client then counts the
-    /// releases that failed, and repeats a release whose answer is late.
+    /// client that ends reports it after [`flush`](Self::flush). A store that counts them repeats each release by itself. `None` if
+    /// the client is to repeat and count them.
     fn unconfirmed_releases(&self) -> Option<usize> {
         None
     }

@@ -148,15 +148,6 @@ impl ReleaseEnd {
             Err(_) => Self::Unknown,
         }
     }
-
-    /// Returns the end of a release that was sent before, without an answer. If the lease is gone, the earlier copy
-    /// ended it.
-    pub(crate) fn of_repeated(answer: &Result<ReleaseReply, Error>) -> Self {
-        match Self::of(answer) {
-            Self::WasLost => Self::Released,
-            end => end,
-        }
-    }
 }
 
 impl Loss {

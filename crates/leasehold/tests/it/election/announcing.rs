@@ -295,7 +295,8 @@ async fn announcement_fails_after_one_ttl() {
     let error = candidate.announce(guard).await.unwrap_err();
     let took = fixture.now().since(began);
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
-    assert!(took >= 10 * SECOND && took < 11 * SECOND, "{took:?}");
+    // It also waits a little for the release of the guard.
+    assert!(took >= 10 * SECOND && took < 15 * SECOND, "{took:?}");
     fixture.store.set(Fault::None);
     fixture.pass(TTL).await;
     assert!(other.holders("x").await.unwrap().is_empty());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use leasehold::store::background;
 use leasehold::{Effect, ErrorKind, GuardState, LostReason, ReleaseOutcome};
 use leasehold_testkit::telemetry::TraceRecorder;
 use leasehold_testkit::{Fault, StoreCall};
@@ -373,13 +374,38 @@ async fn a_release_without_an_answer_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn failed_release_is_repeated_until_answered() {
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Unreachable);
+    let release = background::spawn(guard.release());
+    fixture.pass(Duration::from_secs(1)).await;
+    assert!(fixture.count(|call| matches!(call, StoreCall::Release(_))) > 1);
+    fixture.store.set(Fault::None);
+    assert_eq!(release.await.unwrap().unwrap(), ReleaseOutcome::Released);
+}
+
+#[tokio::test(start_paused = true)]
+async fn release_is_given_up_once_the_lease_is_over() {
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Unreachable);
+    guard.release().await.unwrap_err();
+    fixture.pass(2 * TTL).await;
+    let is_release = |call: &StoreCall| matches!(call, StoreCall::Release(_));
+    let count = fixture.count(is_release);
+    fixture.pass(TTL).await;
+    assert_eq!(fixture.count(is_release), count);
+}
+
+#[tokio::test(start_paused = true)]
 async fn caller_of_a_slow_release_goes_on() {
     let fixture = Fixture::new();
     let guard = fixture.client.lock("x").acquire().await.unwrap();
     let lost = fixture.client.lock("y").acquire().await.unwrap();
     lost.give_up();
     fixture.store.set(Fault::Slow(TTL * 10));
-    let most = TTL / 3 + Duration::from_secs(2);
+    let most = Duration::from_secs(4);
     for (guard, limit) in [(guard, most), (lost, Duration::from_millis(100))] {
         let begun = fixture.now();
         let error = guard.release().await.unwrap_err();
@@ -396,7 +422,7 @@ async fn close_forgets_releases_whose_lease_ended() {
     fixture.store.set(Fault::Frozen);
     let begun = fixture.now();
     assert!(guard.release().await.is_err());
-    fixture.pass(TTL - fixture.now().since(begun)).await;
+    fixture.pass(2 * TTL - fixture.now().since(begun)).await;
     fixture.store.set(Fault::None);
     fixture.client.close(Duration::ZERO).await.unwrap();
 }

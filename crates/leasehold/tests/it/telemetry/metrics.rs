@@ -306,6 +306,8 @@ pub(super) async fn releases() -> TestRecorder {
     let guard = client.lock("unheard").acquire().await.unwrap();
     member.set(Fault::Unreachable);
     guard.release().await.unwrap_err();
+    // The client repeats it until the lease is over.
+    metered.fixture.pass(2 * TTL).await;
     let expected = ["was_lost 1", "left_closed 1", "unknown 1"];
     let expected = expected.map(|end| format!("releases_total {end}"));
     assert_eq!(metered.counts(&[RELEASES]), expected);
