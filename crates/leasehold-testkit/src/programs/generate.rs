@@ -232,11 +232,7 @@ fn fault_steps(faults: Choices<Fault>) -> BoxedStrategy<Vec<FaultStep>> {
     if faults.is_empty() {
         return Just(Vec::new()).boxed();
     }
-    let step = (
-        span(0..3_000),
-        span(100..2_500),
-        Union::new_weighted(faults),
-    )
+    let step = (span(0..3_000), 100..3_500_u16, Union::new_weighted(faults))
         .prop_map(|(at, lasts, fault)| FaultStep { at, lasts, fault });
     prop_oneof![1 => Just(Vec::new()), 3 => vec(step, 0..=4)].boxed()
 }

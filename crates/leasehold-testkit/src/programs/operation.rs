@@ -105,6 +105,12 @@ pub(crate) enum Ttl {
     Long,
 }
 
+impl FaultStep {
+    pub(crate) fn span(&self, shortest_ttl: Duration) -> Duration {
+        shortest_ttl.mul_f64(f64::from(self.lasts) / 1_000.0)
+    }
+}
+
 impl Ttl {
     pub(crate) fn of(self, shortest: Duration) -> Duration {
         match self {
@@ -118,7 +124,8 @@ impl Ttl {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FaultStep {
     pub(crate) at: Millis,
-    pub(crate) lasts: Millis,
+    /// In thousandths of the shortest TTL, so that it outlasts some leases on each store.
+    pub(crate) lasts: u16,
     pub(crate) fault: Fault,
 }
 
@@ -145,9 +152,9 @@ pub(crate) enum PathFault {
     Cut,
     /// What the client has sent arrives after its connections are closed.
     LateRequests,
-    /// Answers arrive so much later, and then not at all.
+    /// Each answer is delayed by this span at first, and is lost in the second half.
     SlowAnswers(Millis),
-    /// Requests arrive so much later.
+    /// Each request is delayed by this span.
     SlowRequests(Millis),
     /// No answer arrives until the fault ends.
     Mute,

@@ -219,7 +219,7 @@ impl<'a> Running<'a> {
 
     /// Causes the faults, and waits for the clients. Once all of them have ended, no further fault begins.
     fn finish(mut self) -> (Vec<Event>, Vec<Violation>) {
-        let mut steps = timeline(&self.program.faults);
+        let mut steps = timeline(&self.program.faults, self.testbed.shortest_ttl);
         steps.sort_by_key(|(at, ..)| *at);
         for (at, phase, step) in steps {
             while SystemClock.now() < self.begun + at && !self.have_ended() {
@@ -314,10 +314,10 @@ enum Phase {
     End,
 }
 
-fn timeline(faults: &[FaultStep]) -> Vec<(Duration, Phase, &FaultStep)> {
+fn timeline(faults: &[FaultStep], shortest_ttl: Duration) -> Vec<(Duration, Phase, &FaultStep)> {
     let steps = faults.iter().flat_map(|step| {
         let at = Duration::from_millis(step.at.into());
-        let lasts = Duration::from_millis(step.lasts.into());
+        let lasts = step.span(shortest_ttl);
         [
             (at, Phase::Begin, step),
             (at + lasts / 2, Phase::Middle, step),

@@ -267,7 +267,7 @@ struct UnfinishedRelease<'a> {
 }
 
 impl UnfinishedRelease<'_> {
-    /// Asks the store once. `None` if it did not answer.
+    /// Asks the store once. `None` if it did not answer in half of the time: the rest is for another connection.
     async fn ask(&mut self) -> Option<Released> {
         let (release, _) = self.release.as_mut()?;
         let (client, context) = (self.client, &*self.client.context);
@@ -277,7 +277,7 @@ impl UnfinishedRelease<'_> {
             call.await
         } else {
             // Boxed, since the others need no room for a timer.
-            Box::pin(client.within(release.caller_limit(), call)).await?
+            Box::pin(client.within(release.caller_limit() / 2, call)).await?
         };
         let outcome = release.answered(context, answer)?;
         self.release = None;

@@ -78,7 +78,7 @@ impl Release {
         answer.unwrap_or_else(|| Err(no_answer(context, &self.request)))
     }
 
-    /// Returns what came of the release; `None` if it is to be sent again.
+    /// Returns what came of the release; `None` if the core sends it again.
     fn outcome(&mut self, context: &ClientContext, answer: Released) -> Option<Released> {
         let error = match answer {
             // An earlier copy ended the lease.
@@ -171,7 +171,7 @@ impl LockRelease {
         let _ = report.map(|report| report.send(outcome));
     }
 
-    /// Takes in the answer to the first request. `None` if the release is to be sent again.
+    /// Takes in the answer to the first request. `None` if the core sends the release again.
     pub(super) fn answered(
         &mut self,
         context: &ClientContext,

@@ -135,7 +135,7 @@ fn number_of(what: &What) -> Option<HoldNumber> {
 }
 
 impl Hold {
-    /// Returns when the guard was valid for the last time, as far as others may rely on it: a holder learns later of a break.
+    /// Returns when the guard was valid for the last time before a break. Its holder learns later of the break.
     pub(super) fn counts_until<'a>(&self, breaks: impl Iterator<Item = &'a Break>) -> Option<u64> {
         let of_lease = breaks.filter(|broken| broken.lock == self.lock && broken.at >= self.asked);
         let broken = of_lease.map(|broken| broken.at).min();
