@@ -29,11 +29,13 @@ pub(crate) fn run(workspace: &Workspace, part: Option<&str>) -> Result<(), Strin
     let changed = answer(git(&tree).args(["diff", "HEAD^"])).unwrap_or_default() + "\n";
     std::fs::write(&diff, changed).map_err(|error| format!("{}: {error}", diff.display()))?;
     let part = part.map_or_else(|| part_of_commit(&tree), str::to_owned);
+    // In the folder of the workspace, cargo would take the products of one tree for those of the other.
+    let products = folder.join("build");
     // The time limit is for mutants, not for the first build.
     let mut build = Command::new("cargo");
     build
         .args(["test", "--workspace", "--lib", "--no-run", "--quiet"])
-        .env("CARGO_TARGET_DIR", workspace.target())
+        .env("CARGO_TARGET_DIR", &products)
         .current_dir(&tree);
     succeed(&mut build)?;
     for (what, option) in [
@@ -47,7 +49,6 @@ pub(crate) fn run(workspace: &Workspace, part: Option<&str>) -> Result<(), Strin
         ),
     ] {
         println!("mutants: {what}");
-        // One build folder for both trees: cargo builds third-party crates once.
         let mut mutants = Command::new("timeout");
         mutants
             .args([
@@ -62,7 +63,7 @@ pub(crate) fn run(workspace: &Workspace, part: Option<&str>) -> Result<(), Strin
             .args(option)
             .arg("--output")
             .arg(&folder)
-            .env("CARGO_TARGET_DIR", workspace.target())
+            .env("CARGO_TARGET_DIR", &products)
             .current_dir(&tree);
         let status = mutants.status();
         match status.map_err(|error| format!("timeout: {error}"))?.code() {

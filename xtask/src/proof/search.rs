@@ -59,12 +59,13 @@ pub(super) fn search(
     }
 }
 
-/// Returns a call of cargo in the tree, which shares the folder for build products with the workspace.
+/// Returns a call of cargo in the tree. Its build products have a folder of their own: cargo would take those of the workspace for
+/// those of the tree, and the other way round.
 fn cargo(workspace: &Workspace, tree: &Path, words: &str) -> Command {
     let mut command = step::cargo(workspace, words);
     command
         .current_dir(tree)
-        .env("CARGO_TARGET_DIR", workspace.target());
+        .env("CARGO_TARGET_DIR", workspace.target().join("proof/build"));
     command
 }
 

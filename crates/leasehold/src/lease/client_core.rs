@@ -277,7 +277,13 @@ impl UnfinishedRelease<'_> {
             call.await
         } else {
             // Boxed, since the others need no room for a timer.
-            Box::pin(client.within(release.caller_limit() / 2, call)).await?
+            match Box::pin(client.within(release.caller_limit() / 2, call)).await {
+                Some(answer) => answer,
+                None => {
+                    release.is_cut_off();
+                    return None;
+                }
+            }
         };
         let outcome = release.answered(context, answer)?;
         self.release = None;
