@@ -54,6 +54,9 @@ impl Release {
                 // The semaphore is never closed.
                 false => context.release_turns.acquire().await.ok(),
             };
+            if !self.may_last(context) {
+                return Err(self.given_up(context, no_answer(context, &self.request)));
+            }
             let answer = self.ask(context).await;
             drop(turn);
             if let Some(outcome) = self.outcome(context, answer) {
@@ -88,18 +91,30 @@ impl Release {
             Ok(reply) => return Some(Ok(reply)),
             Err(error) => error,
         };
-        let end = self.begun + self.request.ttl;
+        let is_repeated = !context.session_counts_releases && error.is_retryable();
+        if is_repeated && self.may_last(context) {
+            self.may_be_done |= error.effect() == Effect::Unknown;
+            return None;
+        }
+        Some(Err(self.given_up(context, error)))
+    }
+
+    /// Whether the lease may not be over yet. One that lives with its session lasts as long as that.
+    fn may_last(&self, context: &ClientContext) -> bool {
+        context.guarantees.expiry == Expiry::WithSession || context.now() < self.end()
+    }
+
+    fn end(&self) -> BootInstant {
+        self.begun + self.request.ttl
+    }
+
+    /// Returns the error of a release that is not sent again.
+    fn given_up(&self, context: &ClientContext, error: Error) -> Error {
         if !context.session_counts_releases {
-            // A session may live on without the lease, and then the lock stays held.
-            let may_last = context.guarantees.expiry == Expiry::WithSession || context.now() < end;
-            if may_last && error.is_retryable() {
-                self.may_be_done |= error.effect() == Effect::Unknown;
-                return None;
-            }
             context.session.detach(&self.request);
         }
-        context.leave_unconfirmed(end);
-        Some(Err(error.with_unknown_effect()))
+        context.leave_unconfirmed(self.end());
+        error.with_unknown_effect()
     }
 }
 

@@ -399,6 +399,20 @@ async fn release_is_given_up_once_the_lease_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn leases_that_ended_are_released_no_more() {
+    let fixture = Fixture::new();
+    let locks = (0..300).map(|number| fixture.client.lock(format!("x{number}")).acquire());
+    let guards = futures_util::future::join_all(locks).await;
+    fixture.store.set(Fault::Frozen);
+    drop(guards);
+    fixture.pass(2 * TTL).await;
+    let is_release = |call: &StoreCall| matches!(call, StoreCall::Release(_));
+    let count = fixture.count(is_release);
+    fixture.pass(10 * TTL).await;
+    assert_eq!(fixture.count(is_release), count);
+}
+
+#[tokio::test(start_paused = true)]
 async fn caller_of_a_slow_release_goes_on() {
     let fixture = Fixture::new();
     let guard = fixture.client.lock("x").acquire().await.unwrap();
