@@ -401,7 +401,7 @@ async fn release_is_given_up_once_the_lease_is_over() {
 #[tokio::test(start_paused = true)]
 async fn leases_that_ended_are_released_no_more() {
     let fixture = Fixture::new();
-    let locks = (0..300).map(|number| fixture.client.lock(format!("x{number}")).acquire());
+    let locks = (0..1_000).map(|number| fixture.client.lock(format!("x{number}")).acquire());
     let guards = futures_util::future::join_all(locks).await;
     fixture.store.set(Fault::Frozen);
     drop(guards);
