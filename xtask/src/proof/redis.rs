@@ -68,12 +68,12 @@ pub(super) const BUGS: &[Bug] = &[
         new: "        let next = former;\n",
     },
     Bug {
-        name: "quorum-trusts-forgetful-members",
+        name: "quorum-vote-at-once",
         suite: "redis_forgetful",
-        breaks: "a member that lost its data, or whose clock was stepped, keeps its vote",
-        file: "crates/leasehold-redis/src/store/session.rs",
-        old: "enforced: store.enforced,",
-        new: "enforced: false,",
+        breaks: "a member that lost its data has a vote at once, and not only when the leases that it may have forgotten are over",
+        file: "crates/leasehold-quorum/src/trust/data_generations.rs",
+        old: "        instant(began.at + whole(self.wait))\n",
+        new: "        instant(began.at)\n",
     },
     Bug {
         name: "quorum-renewal-counts-from-its-answer",
