@@ -210,13 +210,32 @@ impl ClientCore {
             client: self,
             release: Some((release, self.context.shutdown_tracker.token())),
         };
-        if let Some(outcome) = unfinished.ask().await {
-            return outcome;
+        let answer = match &unfinished.release {
+            Some((release, _)) if self.context.session_counts_releases => {
+                Some(self.call(release.ask(&self.context)).await)
+            }
+            // Boxed, since the others need no room for a timer.
+            Some((release, _)) => Box::pin(self.ask_in_time(release)).await,
+            None => unreachable!("only its end takes it out"),
+        };
+        match unfinished.answered(answer) {
+            Some(outcome) => outcome,
+            None => Box::pin(self.finish(unfinished, held_lease.request())).await,
         }
+    }
+
+    /// Asks for half of the time that the caller has. The rest is for another connection.
+    async fn ask_in_time(&self, release: &LockRelease) -> Option<Released> {
+        let call = self.call(release.ask(&self.context));
+        self.within(release.caller_limit() / 2, call).await
+    }
+
+    /// Goes on with a release in the background, and waits for its answer for as long as the caller does.
+    async fn finish(&self, unfinished: UnfinishedRelease<'_>, request: &LockRequest) -> Released {
         let (limit, answer) = unfinished.go_on_in_background();
         match self.within(limit, answer).await {
             Some(Ok(outcome)) => outcome,
-            _ => Err(no_answer(&self.context, held_lease.request())),
+            _ => Err(no_answer(&self.context, request)),
         }
     }
 
@@ -267,25 +286,14 @@ struct UnfinishedRelease<'a> {
 }
 
 impl UnfinishedRelease<'_> {
-    /// Asks the store once. `None` if it did not answer in half of the time: the rest is for another connection.
-    async fn ask(&mut self) -> Option<Released> {
+    /// Takes in the answer to the first request, if there was one. `None` if the release is not over.
+    fn answered(&mut self, answer: Option<Released>) -> Option<Released> {
         let (release, _) = self.release.as_mut()?;
-        let (client, context) = (self.client, &*self.client.context);
-        let freeing = context.session.release(&release.release.request);
-        let call = client.call(release.traced(freeing));
-        let answer = if context.session_counts_releases {
-            call.await
-        } else {
-            // Boxed, since the others need no room for a timer.
-            match Box::pin(client.within(release.caller_limit() / 2, call)).await {
-                Some(answer) => answer,
-                None => {
-                    release.is_cut_off();
-                    return None;
-                }
-            }
+        let Some(answer) = answer else {
+            release.is_cut_off();
+            return None;
         };
-        let outcome = release.answered(context, answer)?;
+        let outcome = release.answered(&self.client.context, answer)?;
         self.release = None;
         Some(outcome)
     }

@@ -186,6 +186,17 @@ impl LockRelease {
         let _ = report.map(|report| report.send(outcome));
     }
 
+    /// Asks the store once.
+    pub(super) fn ask<'a>(&'a self, context: &'a ClientContext) -> BoxFuture<'a, Released> {
+        let asking = context.session.release(&self.release.request);
+        // Without a subscriber, the future needs no room for a span.
+        if self.span.is_disabled() {
+            asking
+        } else {
+            Box::pin(asking.instrument(self.span.clone()))
+        }
+    }
+
     /// Takes in the answer to the first request. `None` if the core sends the release again.
     pub(super) fn answered(
         &mut self,
@@ -200,15 +211,6 @@ impl LockRelease {
     /// The answer to the first request will not be seen.
     pub(super) fn is_cut_off(&mut self) {
         self.release.may_be_done = true;
-    }
-
-    /// Without a subscriber, the future needs no room for a span.
-    pub(super) fn traced<'a, T: 'a>(&self, freeing: BoxFuture<'a, T>) -> BoxFuture<'a, T> {
-        if self.span.is_disabled() {
-            freeing
-        } else {
-            Box::pin(freeing.instrument(self.span.clone()))
-        }
     }
 
     fn end(&self, context: &ClientContext, outcome: &Released) {
