@@ -76,8 +76,8 @@ pub(super) const BUGS: &[Bug] = &[
         new: "        instant(began.at)\n",
     },
     Bug {
-        name: "quorum-renewal-counts-from-its-answer",
-        suite: "redis_of_three",
+        name: "redis-renewal-counts-from-its-answer",
+        suite: "redis",
         breaks: "a renewed lease counts from the answer, and not from the request",
         file: "crates/leasehold-quorum/src/renewal/mod.rs",
         old: "            let renewals = self.renewals(&net.membership);\n",
