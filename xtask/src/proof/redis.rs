@@ -67,20 +67,4 @@ pub(super) const BUGS: &[Bug] = &[
         old: "        let next = Owner::at(former.client(), former.since(), &*net.entropy);\n",
         new: "        let next = former;\n",
     },
-    Bug {
-        name: "quorum-vote-at-once",
-        suite: "redis_forgetful",
-        breaks: "a member that lost its data has a vote at once, and not only when the leases that it may have forgotten are over",
-        file: "crates/leasehold-quorum/src/trust/data_generations.rs",
-        old: "        instant(began.at + whole(self.wait))\n",
-        new: "        instant(began.at)\n",
-    },
-    Bug {
-        name: "redis-renewal-counts-from-its-answer",
-        suite: "redis",
-        breaks: "a renewed lease counts from the answer, and not from the request",
-        file: "crates/leasehold-quorum/src/renewal/mod.rs",
-        old: "            let renewals = self.renewals(&net.membership);\n",
-        new: "            let mut renewals = self.renewals(&net.membership);\n            for renewal in &mut renewals {\n                if let RenewReply::Renewed(term) = renewal {\n                    term.since = net.now.instant;\n                }\n            }\n",
-    },
 ];
