@@ -173,7 +173,9 @@ async fn burst_of_cancelled_waits_is_released_once() {
             .first()
             .map_or(0, |calls| calls.parse().expect("a number"))
     };
-    until("the statistics", || calls() >= count);
+    until_waiting(&holder, 0).await;
+    // Some leases may have ended before the turn of their release.
+    until("the statistics", || calls() > 0);
     let (sent, most) = (calls(), count + count / 4);
     assert!(sent <= most, "{sent} releases of {count} waits");
     guard.release().await.expect("a release");
