@@ -14,7 +14,7 @@ use crate::store::{
     Admin, Guarantees, Inspection, LeaseTerms, Records, Session, SessionContext, Store,
 };
 use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
-use crate::types::{ClientInfo, Error, ErrorKind, exact_span};
+use crate::types::{ClientInfo, Error, ErrorKind, Key, exact_span};
 
 /// A server answers this many well within the shortest limit.
 const RELEASES_MAX: usize = 64;
@@ -111,6 +111,14 @@ impl ClientContext {
 
     pub(crate) fn unsupported(&self, reason: impl Into<String>) -> Error {
         Error::new(ErrorKind::Unsupported, reason).with_store(self.store.to_string())
+    }
+
+    /// Returns the error of a store that did not answer about a lock.
+    pub(super) fn no_answer(&self, key: &Key, text: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Unreachable, text)
+            .with_unknown_effect()
+            .with_key(key)
+            .with_store(self.store.to_string())
     }
 
     /// Records the end of a release.

@@ -11,7 +11,7 @@ use super::client_context::ClientContext;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::pending_attempts::{PendingAttempt, PendingAttempts, WatchedAttempt};
-use super::release::{LockRelease, Released, no_answer};
+use super::release::{LockRelease, Released};
 use super::renewer::{Renewer, RenewerCommand};
 use crate::env::BoxFuture;
 use crate::env::clock::BootInstant;
@@ -235,7 +235,11 @@ impl ClientCore {
         let (limit, answer) = unfinished.go_on_in_background();
         match self.within(limit, answer).await {
             Some(Ok(outcome)) => outcome,
-            _ => Err(no_answer(&self.context, request)),
+            _ => {
+                let text =
+                    "no answer to the release so far; the client repeats it in the background";
+                Err(self.context.no_answer(&request.key, text))
+            }
         }
     }
 
@@ -290,7 +294,7 @@ impl UnfinishedRelease<'_> {
     fn answered(&mut self, answer: Option<Released>) -> Option<Released> {
         let (release, _) = self.release.as_mut()?;
         let Some(answer) = answer else {
-            release.is_cut_off();
+            release.cut_off();
             return None;
         };
         let outcome = release.answered(&self.client.context, answer)?;
@@ -321,7 +325,7 @@ impl Drop for UnfinishedRelease<'_> {
             std::mem::forget((release, tracked));
             return;
         }
-        release.is_cut_off();
+        release.cut_off();
         let context = Arc::clone(&self.client.context);
         self.client.clean_up(release.run(context, None));
     }

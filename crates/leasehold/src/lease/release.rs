@@ -11,7 +11,7 @@ use crate::env::BoxFuture;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{Expiry, LockRequest, ReleaseReply};
 use crate::telemetry::{ReleaseEnd, spans};
-use crate::types::{Effect, Error, ErrorKind};
+use crate::types::{Effect, Error, ErrorKind, exact_span};
 
 /// How long a caller waits for the release of a lost lock.
 const LOST_LIMIT: Duration = Duration::from_millis(100);
@@ -49,16 +49,7 @@ impl Release {
     pub(crate) async fn until_answered(&mut self, context: &ClientContext) -> Released {
         let mut pause = PAUSE_MIN;
         loop {
-            let turn = match context.session_counts_releases {
-                true => None,
-                // The semaphore is never closed.
-                false => context.release_turns.acquire().await.ok(),
-            };
-            if !self.may_last(context) {
-                return Err(self.given_up(context, no_answer(context, &self.request)));
-            }
-            let answer = self.ask(context).await;
-            drop(turn);
+            let answer = self.ask_in_turn(context).await;
             if let Some(outcome) = self.outcome(context, answer) {
                 return outcome;
             }
@@ -69,16 +60,25 @@ impl Release {
         }
     }
 
-    /// Asks the store once.
-    async fn ask(&self, context: &ClientContext) -> Released {
-        let asking = context.session.release(&self.request);
+    /// Asks the store once, unless the lease ends before that.
+    async fn ask_in_turn(&self, context: &ClientContext) -> Released {
         if context.session_counts_releases {
-            return asking.await;
+            return context.session.release(&self.request).await;
+        }
+        // The semaphore is never closed.
+        let _turn = context.release_turns.acquire().await;
+        if !self.may_last(context) {
+            let text = "the lease ended before its release was sent";
+            return Err(context.no_answer(&self.request.key, text));
         }
         // A session may ask its servers several times, each within the limit of the request.
         let limit = self.request.limit() + LockRequest::LIMIT_MAX;
+        let asking = context.session.release(&self.request);
         let answer = clock::within(&*context.env.clock, context.now() + limit, asking).await;
-        answer.unwrap_or_else(|| Err(no_answer(context, &self.request)))
+        answer.unwrap_or_else(|| {
+            let text = format!("no answer to the release within {}", exact_span(limit));
+            Err(context.no_answer(&self.request.key, text))
+        })
     }
 
     /// Returns what came of the release; `None` if the core sends it again.
@@ -91,30 +91,34 @@ impl Release {
             Ok(reply) => return Some(Ok(reply)),
             Err(error) => error,
         };
-        let is_repeated = !context.session_counts_releases && error.is_retryable();
-        if is_repeated && self.may_last(context) {
+        if self.is_repeated(context, &error) {
             self.may_be_done |= error.effect() == Effect::Unknown;
             return None;
         }
-        Some(Err(self.given_up(context, error)))
-    }
-
-    /// Whether the lease may not be over yet. One that lives with its session lasts as long as that.
-    fn may_last(&self, context: &ClientContext) -> bool {
-        context.guarantees.expiry == Expiry::WithSession || context.now() < self.end()
-    }
-
-    fn end(&self) -> BootInstant {
-        self.begun + self.request.ttl
-    }
-
-    /// Returns the error of a release that is not sent again.
-    fn given_up(&self, context: &ClientContext, error: Error) -> Error {
         if !context.session_counts_releases {
             context.session.detach(&self.request);
         }
         context.leave_unconfirmed(self.end());
-        error.with_unknown_effect()
+        Some(Err(error.with_unknown_effect()))
+    }
+
+    /// Whether the core sends the release again after this error.
+    fn is_repeated(&self, context: &ClientContext, error: &Error) -> bool {
+        if context.session_counts_releases || !self.may_last(context) {
+            return false;
+        }
+        // A session goes on after a refusal, such as that of a password, and would keep the lock.
+        let has_ended = matches!(error.kind(), ErrorKind::Closed | ErrorKind::Forked);
+        error.is_retryable() || (context.guarantees.expiry == Expiry::WithSession && !has_ended)
+    }
+
+    /// Whether the lease may not be over yet. Only some leases end by themselves.
+    fn may_last(&self, context: &ClientContext) -> bool {
+        context.guarantees.expiry != Expiry::Lease || context.now() < self.end()
+    }
+
+    fn end(&self) -> BootInstant {
+        self.begun + self.request.ttl
     }
 }
 
@@ -209,7 +213,7 @@ impl LockRelease {
     }
 
     /// The answer to the first request will not be seen.
-    pub(super) fn is_cut_off(&mut self) {
+    pub(super) fn cut_off(&mut self) {
         self.release.may_be_done = true;
     }
 
@@ -218,13 +222,4 @@ impl LockRelease {
         let _entered = self.span.enter();
         tracing::debug!(key = %self.release.request.key, ?outcome, "release");
     }
-}
-
-/// The error of a release whose answer is late.
-pub(super) fn no_answer(context: &ClientContext, request: &LockRequest) -> Error {
-    let text = "no answer to the release so far; the client repeats it in the background";
-    Error::new(ErrorKind::Unreachable, text)
-        .with_unknown_effect()
-        .with_key(&request.key)
-        .with_store(context.store.to_string())
 }

@@ -118,7 +118,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// `effect` is `Unknown` if the lock may or may not have been freed. The client repeats the release if the error
-    /// [is retryable](crate::Error::is_retryable).
+    /// [is retryable](crate::Error::is_retryable). Where a lease ends [with its session](super::Expiry::WithSession), it repeats a
+    /// refused one, too.
     ///
     /// # Cancel safety
     ///

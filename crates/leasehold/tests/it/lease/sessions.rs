@@ -1,15 +1,17 @@
 //! A store whose leases end with a session: it grants less than a lock asks for.
 
 use std::fmt;
-use std::sync::Arc;
+use std::future::ready;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::ErrorKind;
 use leasehold::memory::MemoryStore;
 use leasehold::store::{
     AcquireError, BoxFuture, Exclusion, Expiry, Grant, Guarantees, Held, LeaseTerms, LockRequest,
-    Order, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store, Term,
+    Order, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store, Term, locked,
 };
+use leasehold::{Error, ErrorKind};
 use leasehold_testkit::virtual_env;
 
 use crate::fixture::{TTL, client};
@@ -18,10 +20,32 @@ use crate::fixture::{TTL, client};
 const GRANTED: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
-struct Sessions(MemoryStore);
+struct Sessions {
+    memory: MemoryStore,
+    expiry: Expiry,
+    releases: Arc<Releases>,
+}
 
 #[derive(Debug)]
-struct ShortSession(Arc<dyn Session>);
+struct ShortSession(Arc<dyn Session>, Arc<Releases>);
+
+/// The releases that the store was asked for.
+#[derive(Debug, Default)]
+struct Releases {
+    count: AtomicUsize,
+    /// Why they fail.
+    fail: Mutex<Option<ErrorKind>>,
+}
+
+impl Sessions {
+    fn new(expiry: Expiry) -> Self {
+        Self {
+            memory: MemoryStore::new(),
+            expiry,
+            releases: Arc::default(),
+        }
+    }
+}
 
 impl fmt::Display for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,15 +55,16 @@ impl fmt::Display for Sessions {
 
 impl Store for Sessions {
     fn guarantees(&self) -> Guarantees {
-        Guarantees::new(Exclusion::Process, Expiry::WithSession, Order::Fifo)
+        Guarantees::new(Exclusion::Process, self.expiry, Order::Fifo)
     }
 
     fn terms(&self) -> LeaseTerms {
-        self.0.terms()
+        self.memory.terms()
     }
 
     fn open(&self, context: SessionContext) -> Arc<dyn Session> {
-        Arc::new(ShortSession(self.0.open(context)))
+        let releases = Arc::clone(&self.releases);
+        Arc::new(ShortSession(self.memory.open(context), releases))
     }
 }
 
@@ -74,8 +99,35 @@ impl Session for ShortSession {
     fn release<'a>(
         &'a self,
         request: &'a Arc<LockRequest>,
-    ) -> BoxFuture<'a, Result<ReleaseReply, leasehold::Error>> {
-        self.0.release(request)
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        self.1.count.fetch_add(1, Ordering::SeqCst);
+        match *locked(&self.1.fail) {
+            Some(kind) => Box::pin(ready(Err(Error::new(kind, "not now")))),
+            None => self.0.release(request),
+        }
+    }
+}
+
+/// Nothing else frees such a lock while its client lives.
+#[tokio::test(start_paused = true)]
+async fn lock_without_an_end_is_released_in_the_end() {
+    for (expiry, kind) in [
+        (Expiry::WithSession, ErrorKind::Unreachable),
+        (Expiry::WithSession, ErrorKind::Refused),
+        (Expiry::WithProcess, ErrorKind::Unreachable),
+    ] {
+        let (env, store) = (virtual_env(1), Sessions::new(expiry));
+        let releases = Arc::clone(&store.releases);
+        let client = client(Arc::new(store) as Arc<dyn Store>, &env);
+        let guard = client.lock("x").ttl(TTL).acquire().await.unwrap();
+        *locked(&releases.fail) = Some(kind);
+        drop(guard);
+        env.clock.sleep_until(env.clock.now() + 3 * TTL).await;
+        let failed = releases.count.load(Ordering::SeqCst);
+        *locked(&releases.fail) = None;
+        client.close(TTL).await.unwrap();
+        let count = releases.count.load(Ordering::SeqCst);
+        assert_eq!(count, failed + 1, "{expiry:?} {kind:?}");
     }
 }
 
@@ -83,7 +135,7 @@ impl Session for ShortSession {
 async fn shorter_grant_is_renewed_by_its_own_length() {
     let env = virtual_env(1);
     let client = client(
-        Arc::new(Sessions(MemoryStore::new())) as Arc<dyn Store>,
+        Arc::new(Sessions::new(Expiry::WithSession)) as Arc<dyn Store>,
         &env,
     );
     let asked = env.clock.now();
@@ -104,7 +156,7 @@ async fn shorter_grant_is_renewed_by_its_own_length() {
 async fn session_offers_no_delay_and_no_handle() {
     let env = virtual_env(1);
     let client = client(
-        Arc::new(Sessions(MemoryStore::new())) as Arc<dyn Store>,
+        Arc::new(Sessions::new(Expiry::WithSession)) as Arc<dyn Store>,
         &env,
     );
     let delayed = client
