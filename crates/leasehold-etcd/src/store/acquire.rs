@@ -110,7 +110,10 @@ pub(super) async fn acquire(
         match acquiring.attempt.standing.created() {
             // It has no entry, so no other client waits for the end of its lease.
             None => release::revoke_in_background(inner, client, request),
-            Some(_) => drop(Box::pin(release::release(inner, request)).await?),
+            Some(_) => {
+                let released = Box::pin(release::release(inner, request)).await;
+                released.map_err(Error::with_unknown_effect)?;
+            }
         }
     }
     answer

@@ -76,8 +76,15 @@ async fn revoke(
         .call(LeaseRevokeRequest { id }, request.limit())
         .await;
     let reply = match answer {
-        Ok(_) if is_held => ReleaseReply::Released,
-        Ok(_) => ReleaseReply::WasLost,
+        Ok(_) => {
+            if let Some(own) = own {
+                inner.used.put(&inner.names, &own.key);
+            }
+            match is_held {
+                true => ReleaseReply::Released,
+                false => ReleaseReply::WasLost,
+            }
+        }
         Err(Failure::NoLease) => {
             inner.open_broken(request).await;
             ReleaseReply::WasLost
@@ -85,9 +92,6 @@ async fn revoke(
         Err(failure) => return Err(failure.into_error()),
     };
     inner.own.remove(request.owner);
-    if let Some(own) = own {
-        inner.used.put(&inner.names, &own.key);
-    }
     Ok(reply)
 }
 
