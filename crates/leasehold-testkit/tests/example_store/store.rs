@@ -187,22 +187,25 @@ impl ExampleSession {
 
     /// Returns the connection. Nothing is sent yet, so an error has no effect.
     pub(crate) async fn link(&self, limit: Duration) -> Result<Arc<Link>, Error> {
-        let inner = Arc::clone(&self.0);
+        let no_connection = move || {
+            let text = format!("no connection within {limit:?}");
+            Err(Error::new(ErrorKind::Unreachable, text))
+        };
+        let session = self.clone();
         // A task connects, since a caller may cease to poll. Requests that find no connection wait for the same one: a place in
         // a queue belongs to its connection.
         let connecting = self.0.context.spawn_with_answer(async move {
-            let mut link = inner.link.lock().await;
+            let mut link = session.0.link.lock().await;
             if let Some(link) = link.as_ref().filter(|link| link.is_open()) {
                 return Ok(Arc::clone(link));
             }
-            let new = Link::connect(inner.server, &inner.context).await?;
+            let connecting = Link::connect(session.0.server, &session.0.context);
+            let connected = session.in_time(limit, connecting).await;
+            let new = connected.unwrap_or_else(no_connection)?;
             Ok(Arc::clone(link.insert(new)))
         });
         let connected = self.in_time(limit, connecting).await;
-        connected.unwrap_or_else(|| {
-            let text = format!("no connection within {limit:?}");
-            Err(Error::new(ErrorKind::Unreachable, text))
-        })
+        connected.unwrap_or_else(no_connection)
     }
     // [ask]
 
