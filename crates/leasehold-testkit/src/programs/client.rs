@@ -101,18 +101,22 @@ impl Log {
     }
 
     fn failed(&self, call: &str, error: &Error) {
-        self.note_failure(call, error, is_odd(error));
+        self.note_failure(call, error, is_unexpected(error));
     }
 
     /// The clients reach the servers at different addresses, so a lost handle looks like one of another store.
     fn handle_failed(&self, call: &str, error: &Error) {
-        let is_odd = is_odd(error) && error.kind() != ErrorKind::InvalidInput;
-        self.note_failure(call, error, is_odd);
+        let is_unexpected = is_unexpected(error) && error.kind() != ErrorKind::InvalidInput;
+        self.note_failure(call, error, is_unexpected);
     }
 
-    fn note_failure(&self, call: &str, error: &Error, is_odd: bool) {
+    fn note_failure(&self, call: &str, error: &Error, is_unexpected: bool) {
         let (call, text) = (call.into(), error.to_string());
-        self.note(What::Failed { call, is_odd, text });
+        self.note(What::Failed {
+            call,
+            is_unexpected,
+            text,
+        });
     }
 
     fn next_hold(&self) -> HoldNumber {
@@ -264,9 +268,13 @@ impl Task<'_> {
     }
 
     fn refused(&self, hold: HoldNumber, error: Option<&Error>) {
-        let is_odd = error.is_some_and(is_odd);
+        let is_unexpected = error.is_some_and(is_unexpected);
         let text = error.map_or_else(|| "busy".into(), Error::to_string);
-        self.note(What::Refused { hold, is_odd, text });
+        self.note(What::Refused {
+            hold,
+            is_unexpected,
+            text,
+        });
     }
 
     fn granted(&mut self, hold: HoldNumber, guard: Guard) {
@@ -452,7 +460,7 @@ impl Task<'_> {
 }
 
 /// Whether no fault of a program explains the error.
-fn is_odd(error: &Error) -> bool {
+fn is_unexpected(error: &Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::InvalidInput

@@ -41,7 +41,7 @@ pub(crate) enum What {
     },
     Refused {
         hold: HoldNumber,
-        is_odd: bool,
+        is_unexpected: bool,
         text: String,
     },
     Cancelled {
@@ -96,7 +96,7 @@ pub(crate) enum What {
     /// A call failed.
     Failed {
         call: String,
-        is_odd: bool,
+        is_unexpected: bool,
         text: String,
     },
     /// A fault of the program begins or ends. No client sees it.

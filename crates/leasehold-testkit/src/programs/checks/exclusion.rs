@@ -59,7 +59,7 @@ pub(super) fn check(history: &History<'_>) -> Vec<Violation> {
 /// Returns the spans of a guard: with a downgrade, it excludes others first as a writer, and then as a reader.
 fn spans<'a>(history: &History<'_>, hold: &'a Hold) -> Vec<Span<'a>> {
     let at_once = history.breaks.iter().filter(|broken| broken.at_once);
-    let (Some((from, _)), Some(until)) = (hold.granted, hold.counts_until(at_once)) else {
+    let (Some((from, _)), Some(until)) = (hold.granted, hold.valid_before_break(at_once)) else {
         return Vec::new();
     };
     let whole = Span {

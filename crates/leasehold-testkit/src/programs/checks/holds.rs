@@ -136,7 +136,10 @@ fn number_of(what: &What) -> Option<HoldNumber> {
 
 impl Hold {
     /// Returns when the guard was valid for the last time before a break. Its holder learns later of the break.
-    pub(super) fn counts_until<'a>(&self, breaks: impl Iterator<Item = &'a Break>) -> Option<u64> {
+    pub(super) fn valid_before_break<'a>(
+        &self,
+        breaks: impl Iterator<Item = &'a Break>,
+    ) -> Option<u64> {
         let of_lease = breaks.filter(|broken| broken.lock == self.lock && broken.at >= self.asked);
         let broken = of_lease.map(|broken| broken.at).min();
         let valid = self.valid_until?;

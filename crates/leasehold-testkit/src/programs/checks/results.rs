@@ -97,7 +97,7 @@ fn in_office(history: &History<'_>, look: &Look) -> Option<u64> {
     let mut leaders = history.holds.iter().filter(|it| it.lock == LEADER);
     leaders.find_map(|leader| {
         let (granted, fence) = leader.granted?;
-        let until = leader.counts_until(history.breaks.iter());
+        let until = leader.valid_before_break(history.breaks.iter());
         let leads = granted < look.began && until.is_some_and(|until| until > look.ended);
         leads.then_some(fence)
     })

@@ -290,9 +290,17 @@ fn late_answer_is_reported_without_faults() {
 
 #[test]
 fn error_that_no_fault_explains_is_reported() {
-    let failed = |is_odd| {
+    let failed = |is_unexpected| {
         let (call, text) = ("renew".into(), "damaged".into());
-        [event(1, 0, What::Failed { call, is_odd, text })]
+        [event(
+            1,
+            0,
+            What::Failed {
+                call,
+                is_unexpected,
+                text,
+            },
+        )]
     };
     assert_eq!(broken(&[], failed(true), UNDISTURBED), ["errors"]);
     assert_eq!(broken(&[], failed(false), UNDISTURBED), [""; 0]);

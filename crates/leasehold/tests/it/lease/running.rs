@@ -4,23 +4,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold::LostReason;
-use leasehold_testkit::{Fault, StoreCall};
+use leasehold_testkit::{Fault, FaultyStore, StoreCall};
 
 use crate::fixture::{Fixture, is_free};
 
 #[tokio::test(start_paused = true)]
 async fn run_releases_only_after_its_body_stopped() {
-    struct Stops(Arc<AtomicBool>);
+    fn releases(store: &FaultyStore) -> usize {
+        let is_release = |call: &&StoreCall| matches!(call, StoreCall::Release(_));
+        store.calls().iter().filter(is_release).count()
+    }
+    struct Stops(Arc<AtomicBool>, FaultyStore);
     impl Drop for Stops {
         fn drop(&mut self) {
-            self.0.store(true, Ordering::SeqCst);
+            self.0.store(releases(&self.1) == 0, Ordering::SeqCst);
         }
     }
     let fixture = Fixture::new();
     let guard = fixture.client.lock("x").acquire().await.unwrap();
     fixture.store.set(Fault::Unreachable);
-    let stopped = Arc::new(AtomicBool::new(false));
-    let stops = Stops(Arc::clone(&stopped));
+    let stopped_first = Arc::new(AtomicBool::new(false));
+    let stops = Stops(Arc::clone(&stopped_first), fixture.store.clone());
     let outcome = guard
         .run(async move |_| {
             let _stops = stops;
@@ -29,9 +33,8 @@ async fn run_releases_only_after_its_body_stopped() {
         .await;
     let reason = outcome.unwrap_err().lost_reason();
     assert_eq!(reason, Some(LostReason::Unreachable));
-    assert!(stopped.load(Ordering::SeqCst));
-    let releases = fixture.count(|call| matches!(call, StoreCall::Release(_)));
-    assert!(releases >= 1, "it is released");
+    assert!(stopped_first.load(Ordering::SeqCst));
+    assert!(releases(&fixture.store) > 0);
 }
 
 #[tokio::test(start_paused = true)]
