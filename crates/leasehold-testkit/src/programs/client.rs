@@ -1,21 +1,23 @@
 //! One client of a program: carries out its operations, and logs what it does and sees.
 
 mod handles;
+mod log;
 
 use std::cell::RefCell;
 use std::future::Future;
-use std::io::Write;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
-use leasehold::store::{BreakOptions, BreakTarget, Permits, Store, locked};
-use leasehold::{Client, Error, ErrorKind, Guard, Lock, Mode, ReleaseOutcome};
+use leasehold::store::{BreakOptions, BreakTarget, Permits, Store};
+use leasehold::{Client, Error, Guard, Lock, Mode, ReleaseOutcome};
 use serde::{Deserialize, Serialize};
+
+pub(crate) use log::Log;
+use log::is_unexpected;
 
 use super::history::{Event, HeldMode, HoldNumber, What};
 use super::operation::{
@@ -72,56 +74,6 @@ pub(crate) async fn perform(assignment: &Assignment, store: Arc<dyn Store>, log:
         log.failed("close", &error);
     }
     log.note(What::Finished);
-}
-
-/// The events of a client, which it writes as they happen.
-pub(crate) struct Log {
-    client: usize,
-    holds: AtomicU32,
-    to: Mutex<Box<dyn Write + Send>>,
-}
-
-impl Log {
-    pub(crate) fn new(client: usize, to: impl Write + Send + 'static) -> Self {
-        Self {
-            client,
-            holds: AtomicU32::new(0),
-            to: Mutex::new(Box::new(to)),
-        }
-    }
-
-    fn note(&self, what: What) {
-        self.write(&Event::now(self.client, what));
-    }
-
-    fn write(&self, event: &Event) {
-        let line = serde_json::to_string(event).expect("an event has a text form");
-        // The program that reads may be gone.
-        let _ = writeln!(locked(&self.to), "{line}");
-    }
-
-    fn failed(&self, call: &str, error: &Error) {
-        self.note_failure(call, error, is_unexpected(error));
-    }
-
-    /// The clients reach the servers at different addresses, so a lost handle looks like one of another store.
-    fn handle_failed(&self, call: &str, error: &Error) {
-        let is_unexpected = is_unexpected(error) && error.kind() != ErrorKind::InvalidInput;
-        self.note_failure(call, error, is_unexpected);
-    }
-
-    fn note_failure(&self, call: &str, error: &Error, is_unexpected: bool) {
-        let (call, text) = (call.into(), error.to_string());
-        self.note(What::Failed {
-            call,
-            is_unexpected,
-            text,
-        });
-    }
-
-    fn next_hold(&self) -> HoldNumber {
-        self.holds.fetch_add(1, Ordering::Relaxed)
-    }
 }
 
 /// What one task of the client holds.
@@ -457,21 +409,6 @@ impl Task<'_> {
             self.log.failed("close", &error);
         }
     }
-}
-
-/// Whether no fault of a program explains the error.
-fn is_unexpected(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::InvalidInput
-            | ErrorKind::Misconfigured
-            | ErrorKind::NotInitialized
-            | ErrorKind::PermitsDiffer
-            | ErrorKind::InvalidResponse
-            | ErrorKind::IncompatibleKey
-            | ErrorKind::Corrupt
-            | ErrorKind::Forked
-    )
 }
 
 async fn ask(lock: Lock, manner: Manner) -> Result<Option<Guard>, Error> {

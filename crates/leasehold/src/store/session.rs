@@ -118,8 +118,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// `effect` is `Unknown` if the lock may or may not have been freed. The client repeats the release if the error
-    /// [is retryable](crate::Error::is_retryable). Where a lease ends [with its session](super::Expiry::WithSession), it repeats a
-    /// refused one, too.
+    /// [is retryable](crate::Error::is_retryable). It repeats a refused
+    /// one, too, if leases end [with their session](super::Expiry::WithSession).
     ///
     /// # Cancel safety
     ///
