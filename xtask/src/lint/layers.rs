@@ -60,7 +60,8 @@ const CLOSED: [(&str, &[&str]); 3] = [
 
 /// Returns the dependencies that the layers forbid, as Cargo resolves them.
 pub(crate) fn check(workspace: &Workspace) -> Result<Vec<String>, String> {
-    let words = "tree --workspace --edges normal,build --depth 1 --prefix depth --no-dedupe --locked --offline";
+    let words =
+        "tree --workspace --edges normal,build --depth 1 --prefix depth --no-dedupe --locked";
     let tree = answer(&mut cargo(workspace, words));
     let tree = tree.ok_or_else(|| format!("`cargo {words}` failed"))?;
     Ok(violations(&tree))
