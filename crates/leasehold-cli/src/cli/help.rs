@@ -16,18 +16,45 @@ pub(crate) struct Section {
     pub(crate) rows: Rows,
 }
 
-/// Adds the sections to the help of `command`, which `words` name, and of its subcommands. `-h` shows the
-/// examples only.
+/// Adds the sections to the help of `command`, which `words` name, and of its subcommands. Without the long help, they are
+/// the examples and the exit codes, and a pointer to the long help.
 pub(crate) fn with_sections(command: Command, words: &[&str]) -> Command {
     let sections = sections(words);
-    let examples = sections.iter().filter(|section| section.code.is_some());
+    let in_short = sections.iter().filter(|it| it.title != ENVIRONMENT_TITLE);
+    let more = match words {
+        [] => "`leasehold help` lists the environment, and `leasehold help COMMAND` explains each option.".to_owned(),
+        words => format!(
+            "`leasehold help {}` explains each option, and lists the environment.",
+            words.join(" ")
+        ),
+    };
     let command = command
-        .after_help(text(examples))
+        .after_help(format!("{}\n\n{more}", text(in_short)))
         .after_long_help(text(sections.iter()));
     command.mut_subcommands(|inner| {
         let name = inner.get_name().to_owned();
         with_sections(inner, &[words, &[&name]].concat())
     })
+}
+
+/// Shortens the help of `command` and its subcommands, so that `--help` fits few screens: what the command does, and one
+/// line for each option.
+pub(crate) fn in_short(command: Command) -> Command {
+    let about = command.get_long_about().or(command.get_about()).cloned();
+    let command = match about {
+        Some(about) => command.before_help(about),
+        None => command,
+    };
+    command
+        .help_template("{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}")
+        .long_about(None::<&str>)
+        .after_long_help(None::<&str>)
+        .mut_args(|arg| {
+            let takes_values = arg.get_action().takes_values();
+            arg.long_help(None::<&str>)
+                .hide_possible_values(takes_values)
+        })
+        .mut_subcommands(in_short)
 }
 
 fn text<'a>(sections: impl Iterator<Item = &'a Section>) -> String {
@@ -66,7 +93,7 @@ pub(crate) fn sections(words: &[&str]) -> Vec<Section> {
     examples
         .into_iter()
         .chain([
-            listed("Environment", ENVIRONMENT),
+            listed(ENVIRONMENT_TITLE, ENVIRONMENT),
             listed("Environment of CMD", COMMAND_ENVIRONMENT),
             listed("Exit status", EXIT_CODES),
         ])
@@ -142,6 +169,8 @@ const STORE: &[&str] = &[
     "members readmit",
     "doctor",
 ];
+
+const ENVIRONMENT_TITLE: &str = "Environment";
 
 const ENVIRONMENT: &[Row] = &[
     row("LEASEHOLD_STORE", STORE, "the store, as for --store"),

@@ -56,7 +56,10 @@ pub(crate) fn program() -> Command {
 
 /// Parses the arguments of this process.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    let mut program = program();
+    let mut program = match asks_for_all(std::env::args_os()) {
+        true => program(),
+        false => help::in_short(program()),
+    };
     let matches = program.try_get_matches_from_mut(std::env::args_os());
     let matches = matches.map_err(habits::explain)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
@@ -89,6 +92,14 @@ fn print_failure(failure: &Failure, json: bool) {
     let output = Output::new(json);
     output.print_message(&Message::Error(failure));
     output.flush();
+}
+
+/// Whether the arguments are `help` and the words of a subcommand.
+fn asks_for_all(args: impl Iterator<Item = OsString>) -> bool {
+    let is_option = |arg: &OsString| arg.as_encoded_bytes().starts_with(b"-");
+    args.skip(1)
+        .find(|arg| !is_option(arg))
+        .is_some_and(|arg| arg == "help")
 }
 
 /// Whether `--json` is among the arguments of the program itself. A guess, because the arguments could

@@ -57,7 +57,7 @@ pub(crate) enum Subcommand {
     /// that, leasehold ends CMD and all its child processes (SIGTERM, then SIGKILL) before the lease
     /// expires, and exits with 76.
     ///
-    /// Redis serves waiters in arrival order. Lock files have no queue.
+    /// Servers serve waiters in arrival order. Lock files have no queue.
     ///
     /// CMD runs in its own process group, which gets the terminal. Background processes that CMD leaves
     /// behind are neither awaited nor ended.

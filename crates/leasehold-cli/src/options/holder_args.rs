@@ -25,7 +25,7 @@ pub(crate) struct CommandArgs {
     ///
     /// Arguments may contain secrets, so the default is the name alone. LEASEHOLD_SHOW_COMMAND is the default of all
     /// runs, and then `show_command` in leasehold.toml for all that use the store in that file. At most 200 bytes.
-    #[arg(long, value_name = "WHAT", value_enum)]
+    #[arg(long, value_name = "none|name|line", value_enum)]
     pub(crate) show_command: Option<ShowCommand>,
 
     /// Pass the password of the store to CMD.

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-/// The JSON of `once`; `--help` explains it.
+/// The JSON of `once`; `leasehold help once` explains it.
 #[derive(Debug)]
 pub(crate) struct OnceAnswer<'a> {
     pub(crate) key: &'a str,

@@ -157,8 +157,8 @@ fn every_help_fits_one_hundred_columns() {
     let mut all = all_subcommands(&sandbox);
     all.push(String::new());
     for name in all {
-        for option in ["-h", "--help"] {
-            let help = sandbox.run(&format!("{name} {option}")).stdout;
+        for args in [format!("{name} --help"), format!("help {name}")] {
+            let help = sandbox.run(&args).stdout;
             for line in help.lines() {
                 assert!(line.chars().count() <= 100, "{name}: {line}");
             }
@@ -169,10 +169,26 @@ fn every_help_fits_one_hundred_columns() {
 }
 
 #[test]
+fn help_in_short_fits_one_hundred_lines() {
+    let sandbox = Sandbox::new();
+    let mut all = all_subcommands(&sandbox);
+    all.push(String::new());
+    for name in all {
+        let [short, long] = [format!("{name} --help"), format!("help {name}")]
+            .map(|args| sandbox.run(&args).succeeds().stdout);
+        assert!(short.lines().count() <= 100, "{name}: {short}");
+        assert!(short.lines().count() < long.lines().count(), "{name}");
+        let pointer = format!("`leasehold help {name}").trim_end().to_owned();
+        assert!(short.contains(&pointer), "{name}: {short}");
+        assert_eq!(sandbox.run(&format!("{name} -h")).stdout, short);
+    }
+}
+
+#[test]
 fn help_is_wrapped_to_a_narrow_terminal() {
     let sandbox = Sandbox::new();
     let help = sandbox
-        .start_with(("COLUMNS", "60"), "once --help")
+        .start_with(("COLUMNS", "60"), "help once")
         .wait()
         .stdout;
     let (wrapped, _) = help.split_once("Examples:").unwrap();
@@ -185,7 +201,7 @@ fn help_is_wrapped_to_a_narrow_terminal() {
 fn exit_status_and_environment_have_sections() {
     let sandbox = Sandbox::new();
     for name in all_subcommands(&sandbox) {
-        let help = sandbox.run(&format!("{name} --help")).stdout;
+        let help = sandbox.run(&format!("help {name}")).stdout;
         let page = sandbox.run(&format!("man {name}")).stdout;
         for section in ["Examples", "Environment", "Exit status"] {
             if section == "Examples" && name == "fence" {

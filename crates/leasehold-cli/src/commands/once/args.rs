@@ -25,7 +25,7 @@ pub(crate) struct OnceArgs {
     pub(crate) retain: Duration,
 
     /// What to do with a failed result.
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Failed::Retry)]
+    #[arg(long, value_name = "retry|keep", value_enum, default_value_t = Failed::Retry)]
     pub(crate) failed: Failed,
 
     /// Identify the request by TEXT, not by CMD.
