@@ -94,8 +94,9 @@
 //! # What happens to the locks of a program
 //!
 //! [`Client::events`](crate::Client::events) is a stream of values for the program itself: each lock of the client that
-//! was acquired, released, or lost, and locks that other clients began to wait for. A long job can finish its step early
-//! when its lock is contended. No log is parsed, and nothing is sent while no stream exists.
+//! was acquired, released, or lost, locks that other clients began to wait for, and why a call of its own waits: for a
+//! holder, or for a store that does not answer. A long job can finish its step early when its lock is contended. No log is
+//! parsed, and nothing is sent while no stream exists.
 //!
 //! # Secrets
 //!

@@ -6,13 +6,21 @@ use std::task::{Context, Poll};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use crate::store::LostReason;
+use crate::store::{LostReason, Report};
 use crate::types::{Fence, Key};
 
-/// What happened to a lock that a guard of this client holds or held.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What happened to a lock that a guard of this client holds or held, or that a call waits for.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LockEvent {
+    /// A call waits for the lock `key`. Reported when the wait begins, and when it has another reason: the lock is busy, the
+    /// store does not answer, or it fails in another way.
+    Waiting {
+        /// The lock.
+        key: Key,
+        /// Why the store cannot grant the lock yet.
+        reason: Report,
+    },
     /// The client was granted the lock `key`, or adopted it by a handle.
     Acquired {
         /// The lock.
