@@ -22,7 +22,7 @@ pub(crate) fn break_record(record: &BreakRecord) -> Result<String, Error> {
 pub(crate) fn read_break(text: &str) -> Result<BreakRecord, Error> {
     serde_json::from_str(text).map_err(|error| {
         let rule = format!("{text:?} is no record of a break");
-        Error::new(ErrorKind::InvalidResponse, rule).with_source(error)
+        Error::new(ErrorKind::Corrupt, rule).with_source(error)
     })
 }
 

@@ -102,6 +102,6 @@ fn waiter(row: &Row) -> Result<Waiter, Error> {
 }
 
 fn owner(text: &str) -> Result<Owner, Error> {
-    let refuse = |_| Error::new(ErrorKind::InvalidResponse, format!("{text:?} is no owner"));
+    let refuse = |_| Error::new(ErrorKind::Corrupt, format!("{text:?} is no owner"));
     text.parse().map_err(refuse)
 }

@@ -132,6 +132,6 @@ fn fence_of(number: i64) -> Result<Fence, Error> {
 }
 
 fn invalid(what: &str) -> Error {
-    let text = format!("the server sent {what} for a record");
-    Error::new(ErrorKind::InvalidResponse, text).with_unknown_effect()
+    let text = format!("the record has {what}");
+    Error::new(ErrorKind::Corrupt, text).with_unknown_effect()
 }

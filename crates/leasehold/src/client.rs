@@ -103,11 +103,11 @@ impl Client {
         let key = Key::new(name)?;
         let context = Arc::clone(&self.core.context);
         self.core
-            .run(async move {
+            .ask(Some(key.clone()), async move {
                 let mut holders = context.inspection()?.holders(&key).await?;
                 holders.iter_mut().for_each(Holder::count_from_grant);
                 Ok(holders)
-            })?
+            })
             .await
     }
 
@@ -126,7 +126,9 @@ impl Client {
         let key = Key::new(name)?;
         let context = Arc::clone(&self.core.context);
         self.core
-            .run(async move { context.inspection()?.waiters(&key).await })?
+            .ask(Some(key.clone()), async move {
+                context.inspection()?.waiters(&key).await
+            })
             .await
     }
 

@@ -52,8 +52,7 @@ impl Record {
         let key = record.key.clone();
         let context = Arc::clone(&self.client.context);
         let reading = async move { context.records()?.read_record(&record).await };
-        let reading = self.client.run(reading)?.await;
-        reading.map_err(|error| error.with_key(&key))
+        self.client.ask(Some(key), reading).await
     }
 }
 
@@ -233,8 +232,7 @@ impl HeldRecord<'_> {
         let client = &self.guard.hold.client;
         let context = Arc::clone(&client.context);
         let asking = async move { question(context.records()?).await };
-        let answer = client.run(asking)?.await;
-        answer.map_err(|error| error.with_key(self.guard.key()))
+        client.ask(Some(self.guard.key().clone()), asking).await
     }
 
     fn in_time(&self) -> Result<(), Error> {

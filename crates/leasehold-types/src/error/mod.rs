@@ -243,7 +243,8 @@ impl fmt::Display for Error {
         if let Some(key) = &self.0.key {
             write!(f, "lock {:?}: ", key.as_str())?;
         }
-        if let Some(store) = &self.0.store {
+        // The members are named with what each of them lacks.
+        if let Some(store) = self.store().filter(|_| self.members().is_empty()) {
             write!(f, "{store}: ")?;
         }
         f.write_str(&self.0.message)?;

@@ -93,9 +93,10 @@ impl Acquisition {
 
     /// Returns the answer, and when it was there.
     async fn attempts(&self) -> (Answer, BootInstant) {
-        let state = CallState::new(&self.client.context, self.options.ttl);
+        let (context, ttl) = (self.context(), self.options.ttl);
+        let state = CallState::new(context, &self.key, ttl, self.waits());
         let progress = Progress::heard_by(&state);
-        let mut ttl = self.options.ttl;
+        let mut ttl = ttl;
         for failures in 0.. {
             let attempt = Attempt::begin(&self.client, &self.options, ttl, &self.key, self.waits());
             let attempt = match attempt {
@@ -122,7 +123,12 @@ impl Acquisition {
                     if answers && attempt.cancel().await {
                         return (answer, now);
                     }
-                    return (answer.map_err(Error::with_unknown_effect), now);
+                    // What a busy lock may have granted meanwhile is given back, so the call itself has no effect.
+                    let answer = match answer {
+                        Err(error) if !error.is_busy() => Err(error.with_unknown_effect()),
+                        answer => answer,
+                    };
+                    return (answer, now);
                 }
             };
             // A client learns the bounds of a quorum from its members.
@@ -134,7 +140,7 @@ impl Acquisition {
             }
             progress.unavailable(error.clone());
             if !self.waits() || !error.is_retryable() {
-                return (Err(error.with_key(&self.key)), now);
+                return (Err(self.named(error)), now);
             }
             let until = now + backoff::pause_after(failures, self.context().env.entropy.next_u64());
             let pause = self.client.sleep_until(until);
@@ -198,6 +204,12 @@ impl Acquisition {
         &self.client.context
     }
 
+    /// Names the lock, and the store that failed.
+    fn named(&self, error: Error) -> Error {
+        let store = self.context().store.to_string();
+        error.with_store(store).with_key(&self.key)
+    }
+
     /// Returns the result of a call that ends without an answer.
     fn give_up(&self, progress: &Progress<'_>, now: BootInstant) -> Answer {
         match (progress.last(), self.wait_policy) {
@@ -213,12 +225,10 @@ impl Acquisition {
                 let error = Error::new(ErrorKind::Busy, text).with_holder(holder);
                 Err(error.with_key(&self.key))
             }
-            (Some(Report::Unavailable(error)), _) => Err(error.with_key(&self.key)),
+            (Some(Report::Unavailable(error)), _) => Err(self.named(error)),
             (None, WaitPolicy::Wait(Some(wait))) if !wait.is_zero() => {
-                let error = Error::new(ErrorKind::Unreachable, "no answer within the wait")
-                    .with_store(self.context().store.to_string())
-                    .with_unknown_effect();
-                Err(error.with_key(&self.key))
+                let error = Error::new(ErrorKind::Unreachable, "no answer within the wait");
+                Err(self.named(error.with_unknown_effect()))
             }
             (None, _) => {
                 let error = LockOptions::too_late(self.context(), self.options.call_limit());

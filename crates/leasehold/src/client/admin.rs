@@ -59,7 +59,9 @@ impl Client {
         let (key, target) = (Key::new(name)?, lease.into());
         let context = Arc::clone(&self.core.context);
         self.core
-            .run(async move { break_lock(&context, &key, target, how).await })?
+            .ask(Some(key.clone()), async move {
+                break_lock(&context, &key, target, how).await
+            })
             .await
     }
 
@@ -78,7 +80,10 @@ impl Client {
         let key = Key::new(name)?;
         let context = Arc::clone(&self.core.context);
         self.core
-            .run(async move { breakable(&context, &key).await })?
+            .ask(
+                Some(key.clone()),
+                async move { breakable(&context, &key).await },
+            )
             .await
     }
 
@@ -96,12 +101,12 @@ impl Client {
     pub async fn last_break(&self, name: impl AsRef<str>) -> Result<Option<BreakRecord>, Error> {
         let (key, context) = (Key::new(name)?, Arc::clone(&self.core.context));
         self.core
-            .run(async move {
+            .ask(Some(key.clone()), async move {
                 match context.session.admin() {
                     Some(admin) => admin.last_break(&key).await,
                     None => Ok(None),
                 }
-            })?
+            })
             .await
     }
 }
@@ -120,11 +125,7 @@ async fn break_lock(
     let at = context.env.clock.wall();
     // An owner has exactly one lease. A later lease has another owner.
     let record = how.record(owner, fence, Arc::clone(&context.info), at);
-    let broken = context
-        .admin()?
-        .break_lease(key, &record)
-        .await
-        .map_err(|error| error.with_key(key))?;
+    let broken = context.admin()?.break_lease(key, &record).await?;
     if !broken.existed {
         return Ok(without_target(breakable(context, key).await?));
     }
@@ -152,8 +153,7 @@ async fn breakable(context: &ClientContext, key: &Key) -> Result<Vec<Holder>, Er
         return Ok(holders);
     }
     if context.session.admin().is_none() {
-        let error = context.unsupported(unbreakable(&holders));
-        return Err(error.with_key(key));
+        return Err(context.unsupported(unbreakable(&holders)));
     }
     match holders.iter().find(|holder| holder.owner.is_none()) {
         None => Ok(holders),
@@ -162,7 +162,7 @@ async fn breakable(context: &ClientContext, key: &Key) -> Result<Vec<Holder>, Er
                 "held by {holder}, whose lock leasehold cannot break: it has no fence; release it with that \
                  library, or delete the key once its program is gone"
             );
-            Err(Error::new(ErrorKind::Unsupported, text).with_key(key))
+            Err(Error::new(ErrorKind::Unsupported, text))
         }
     }
 }

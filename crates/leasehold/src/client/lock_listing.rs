@@ -38,7 +38,7 @@ impl Client {
     pub async fn list_locks(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
         let (pattern, context) = (pattern.clone(), Arc::clone(&self.core.context));
         self.core
-            .run(async move {
+            .ask(None, async move {
                 let inspection = context.inspection()?;
                 let mut listing = inspection.list_locks(&pattern, limit).await?;
                 let locks = listing.locks.iter_mut();
@@ -46,7 +46,7 @@ impl Client {
                     sight.holder.count_from_grant();
                 }
                 Ok(listing)
-            })?
+            })
             .await
     }
 
@@ -78,6 +78,6 @@ impl Client {
     pub async fn list_records(&self, pattern: &Pattern, limit: usize) -> Result<Vec<Key>, Error> {
         let (pattern, context) = (pattern.clone(), Arc::clone(&self.core.context));
         let listing = async move { context.records()?.list_records(&pattern, limit).await };
-        self.core.run(listing)?.await
+        self.core.ask(None, listing).await
     }
 }

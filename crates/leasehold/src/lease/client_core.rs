@@ -18,7 +18,7 @@ use crate::env::clock::BootInstant;
 use crate::runtime::background::{Background, Call, Process, Running};
 use crate::store::{LockRequest, ReleaseReply};
 use crate::telemetry::HoldEnd;
-use crate::types::{Error, ErrorKind, forked};
+use crate::types::{Error, ErrorKind, Key, forked};
 
 /// The state that a client's locks and guards share.
 pub(crate) struct ClientCore {
@@ -99,6 +99,23 @@ impl ClientCore {
     ) -> Result<Running<T>, Error> {
         let task = self.context.shutdown_tracker.track_future(task);
         Ok(self.engine()?.background.run(task))
+    }
+
+    /// Runs a question to the store as [`run`](Self::run) does. An error names the store, and the lock that the question is
+    /// about.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        key: Option<Key>,
+        question: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let answer = self.run(question)?.await;
+        answer.map_err(|error| {
+            let error = error.with_store(self.context.store.to_string());
+            match &key {
+                Some(key) => error.with_key(key),
+                None => error,
+            }
+        })
     }
 
     /// Fails in a forked child, and if the thread could not be started.
