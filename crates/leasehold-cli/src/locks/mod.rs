@@ -9,3 +9,4 @@ pub(crate) mod min_hold;
 pub(crate) mod outer_runs;
 pub(crate) mod release;
 pub(crate) mod request;
+mod wait_report;

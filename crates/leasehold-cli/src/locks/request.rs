@@ -1,20 +1,19 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::{Holder, MemberId, Order, Owner, Waiter};
+use leasehold::store::Holder;
 use leasehold::{Client, Effect, Error, ErrorKind, GuardSet, LockSet, Mode};
 
 use crate::locks::borrowed_lock::{self, BorrowedLock};
 use crate::locks::held_locks::HeldLocks;
 use crate::locks::outer_runs::{OuterLock, OuterRuns};
 use crate::locks::release::{Releasing, UNANSWERED};
+use crate::locks::wait_report::WaitReport;
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::locks::holder_text;
-use crate::output::locks::wait::Wait;
-use crate::output::locks::waiter_text;
 use crate::output::message::Message;
 use crate::output::quorum_shortfall::QuorumShortfall;
 use crate::runtime::signals::Signals;
@@ -28,39 +27,6 @@ pub(crate) struct LockRequest<'a> {
     pub(crate) output: &'a Output,
     /// Whether --nested can run the command under a lock of an outer run.
     pub(crate) can_borrow: bool,
-}
-
-/// Why a wait continues. A change of it is worth a new message.
-#[derive(PartialEq, Eq)]
-enum WaitReason {
-    HeldBy {
-        owners: Vec<Option<Owner>>,
-        position: Option<u64>,
-    },
-    NoQuorum(Vec<MemberId>),
-}
-
-impl WaitReason {
-    fn of(
-        holders: &[Holder],
-        position: Option<u64>,
-        quorum_shortfall: Option<&QuorumShortfall>,
-    ) -> Option<Self> {
-        match quorum_shortfall {
-            Some(quorum_shortfall) => {
-                let out = quorum_shortfall
-                    .failures
-                    .iter()
-                    .map(|failure| failure.id.clone());
-                Some(Self::NoQuorum(out.collect()))
-            }
-            None if holders.is_empty() => None,
-            None => {
-                let owners = holders.iter().map(|holder| holder.owner).collect();
-                Some(Self::HeldBy { owners, position })
-            }
-        }
-    }
 }
 
 /// How a wait ended, unless it failed.
@@ -128,6 +94,7 @@ impl LockRequest<'_> {
                 Err(error) => return Err(self.failed(error).await),
             }
         } else {
+            let report = WaitReport::new(self.client, self.lock_options, self.output);
             tokio::select! {
                 biased;
                 granted = locks.acquire() => match granted {
@@ -135,7 +102,7 @@ impl LockRequest<'_> {
                     Err(error) if error.is_busy() => None,
                     Err(error) => return Err(self.failed(error).await),
                 },
-                () = self.report_progress() => None,
+                () = report.print() => None,
             }
         };
         match granted {
@@ -174,69 +141,6 @@ impl LockRequest<'_> {
                 " (--nested runs the command under that lease)"
             }
             _ => "",
-        }
-    }
-
-    /// The lock that this run waits for, and its holders: the first lock that it does not hold itself.
-    /// `None` if it holds all.
-    async fn missing(&self) -> Option<(&str, Vec<Holder>)> {
-        for name in self.lock_options.names() {
-            let holders = self.client.holders(name).await.unwrap_or_default();
-            let is_ours = |owner: Owner| owner.client() == self.client.id();
-            if !holders
-                .iter()
-                .any(|holder| holder.owner.is_some_and(is_ours))
-            {
-                return Some((name, holders));
-            }
-        }
-        None
-    }
-
-    /// Prints who holds the lock and the position in the queue, or why no client can hold it: on a
-    /// terminal repeatedly, otherwise each minute, for programs on each change. Never returns.
-    async fn report_progress(&self) {
-        let began = SystemClock.now();
-        let terminal = self.output.has_terminal();
-        let mut said: Option<WaitReason> = None;
-        SystemClock.sleep_until(began + FIRST_REPORT).await;
-        self.output.end_holding_warnings();
-        loop {
-            // The lock was granted meanwhile, and the request completes next. Or this is an earlier
-            // lease of this run, which was lost and has not expired yet.
-            let Some((name, holders)) = self.missing().await else {
-                SystemClock
-                    .sleep_until(SystemClock.now() + NEXT_REPORT)
-                    .await;
-                continue;
-            };
-            let waiters = self.waiters(name).await;
-            let position = waiter_text::position_of(self.client.id(), &waiters);
-            let quorum_shortfall = match holders.is_empty() && position.is_none() {
-                true => self.quorum_shortfall().await,
-                false => None,
-            };
-            let message = Message::Waiting(Wait {
-                lock: name,
-                holders: &holders,
-                position,
-                quorum_shortfall: quorum_shortfall.as_ref(),
-                so_far: SystemClock.now().since(began),
-            });
-            let why = WaitReason::of(&holders, position, quorum_shortfall.as_ref());
-            if terminal {
-                self.output.show_status(&message);
-            } else if why.is_some() && said != why {
-                self.output.print_message(&message);
-                // People who read a log need no line for each change of the queue.
-                match self.lock_options.json || quorum_shortfall.is_some() {
-                    true => said = why,
-                    false => SystemClock.sleep_until(SystemClock.now() + REPEAT).await,
-                }
-            }
-            let count = u32::try_from(waiters.len()).unwrap_or(u32::MAX);
-            let pause = NEXT_REPORT.max(PER_WAITER.saturating_mul(count));
-            SystemClock.sleep_until(SystemClock.now() + pause).await;
         }
     }
 
@@ -309,14 +213,6 @@ impl LockRequest<'_> {
         });
         (!held.is_empty()).then(|| held.swap_remove(in_the_way.unwrap_or(0)))
     }
-
-    async fn waiters(&self, name: &str) -> Vec<Waiter> {
-        if self.client.guarantees().order == Order::Unordered {
-            return Vec::new();
-        }
-        let waiters = self.client.waiters(name).await;
-        waiters.unwrap_or_default()
-    }
 }
 
 /// How a wait for a lock of an outer run would end.
@@ -327,13 +223,6 @@ fn without_end(held: Mode, wanted: Mode) -> &'static str {
     }
 }
 
-/// Shorter waits are not reported.
-const FIRST_REPORT: Duration = Duration::from_millis(300);
-const NEXT_REPORT: Duration = Duration::from_secs(1);
-/// How often a log repeats that the program waits.
-const REPEAT: Duration = Duration::from_secs(60);
-/// Each report reads all waiters, so a longer queue gets fewer reports.
-const PER_WAITER: Duration = Duration::from_millis(100);
 /// How long reading the holders of a busy lock may delay the error.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 /// How long reading the health of the servers may delay the error about a missing quorum. A frozen

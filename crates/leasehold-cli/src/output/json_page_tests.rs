@@ -63,7 +63,7 @@ fn messages<'a>(
             lock,
             holders: &[],
             position: None,
-            quorum_shortfall: None,
+            outage: None,
             so_far: after,
         }),
         Message::Acquired {

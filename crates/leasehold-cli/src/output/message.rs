@@ -133,7 +133,7 @@ impl Message<'_> {
             }
             Self::Error(failure) => verbosity > Verbosity::Quiet || !failure.is_busy,
             // What is wrong, while the wait for a holder is not.
-            Self::Waiting(wait) if wait.quorum_shortfall.is_some() => verbosity > Verbosity::Quiet,
+            Self::Waiting(wait) if wait.outage.is_some() => verbosity > Verbosity::Quiet,
             Self::Notice(_) | Self::Waiting(_) => match verbosity {
                 Verbosity::Quiet => false,
                 Verbosity::Normal => is_terminal,

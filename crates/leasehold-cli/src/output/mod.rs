@@ -13,6 +13,7 @@ pub(crate) mod held_warnings;
 pub(crate) mod locks;
 pub(crate) mod message;
 pub(crate) mod once_answer;
+pub(crate) mod outage;
 pub(crate) mod quorum_shortfall;
 pub(crate) mod report;
 pub(crate) mod table;

@@ -4,7 +4,7 @@ use leasehold::store::Holder;
 use serde_json::{Value, json};
 
 use crate::output::locks::{holder_text, waiter_text};
-use crate::output::quorum_shortfall::QuorumShortfall;
+use crate::output::outage::Outage;
 use crate::output::time_text;
 
 /// A wait for a lock, as a message shows it.
@@ -15,16 +15,15 @@ pub(crate) struct Wait<'a> {
     /// In the queue, from 1; `None` if there is no queue or it is not known.
     pub(crate) position: Option<u64>,
     /// Why it cannot be granted to any client, if so.
-    pub(crate) quorum_shortfall: Option<&'a QuorumShortfall>,
+    pub(crate) outage: Option<&'a Outage>,
     pub(crate) so_far: Duration,
 }
 
 impl Wait<'_> {
     /// The state of the wait in one line.
     pub(crate) fn text(&self) -> String {
-        let why = match self.quorum_shortfall {
-            // A warning has named each server and its reason.
-            Some(quorum_shortfall) => format!(": {}", quorum_shortfall.summary()),
+        let why = match self.outage {
+            Some(outage) => format!(": {}", outage.summary()),
             None if self.holders.is_empty() => String::new(),
             None => format!(", held by {}", holder_text::phrases(self.holders)),
         };
@@ -35,8 +34,8 @@ impl Wait<'_> {
     /// The same for a terminal. The process of the holder comes first, because a narrow terminal cuts off the end.
     pub(crate) fn status_line(&self) -> String {
         let position = self.queued();
-        let why = match (self.quorum_shortfall, self.holders) {
-            (Some(quorum_shortfall), _) => format!("{position}: {}", quorum_shortfall.summary()),
+        let why = match (self.outage, self.holders) {
+            (Some(outage), _) => format!("{position}: {}", outage.summary()),
             (None, []) => position,
             (None, holders) => {
                 let (who, details) = holder_text::processes(holders);
@@ -48,14 +47,13 @@ impl Wait<'_> {
 
     /// One object for programs.
     pub(crate) fn json(&self) -> Value {
-        let shortfall = self.quorum_shortfall;
-        let no_vote_for = shortfall.and_then(QuorumShortfall::no_vote_for);
+        let no_vote_for = self.outage.and_then(Outage::no_vote_for);
         json!({
             "event": "waiting",
             "lock": self.lock,
             "holders": self.holders.iter().map(holder_text::json).collect::<Vec<_>>(),
             "position": self.position,
-            "reason": shortfall.map(ToString::to_string),
+            "reason": self.outage.map(ToString::to_string),
             "no_vote_for_ms": no_vote_for.map(time_text::millis),
             "waited_ms": time_text::millis(self.so_far),
         })
@@ -92,7 +90,7 @@ mod tests {
             lock,
             holders,
             position: None,
-            quorum_shortfall: None,
+            outage: None,
             so_far: Duration::ZERO,
         }
     }

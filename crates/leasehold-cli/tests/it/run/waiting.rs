@@ -3,11 +3,11 @@ use std::os::unix::process::ExitStatusExt as _;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::harness::Sandbox;
 use crate::support::processes;
-use crate::support::program::sh;
+use crate::support::program::{assert_fields, sh};
 
 #[test]
 fn one_waits_says_for_whom_and_then_runs() {
@@ -72,6 +72,22 @@ fn wait_that_succeeds_writes_nothing_to_a_log() {
     };
     let kinds: Vec<String> = sandbox.lines_in("events").iter().map(kind).collect();
     assert_eq!(kinds, ["waiting", "acquired", "released", "end"]);
+}
+
+#[test]
+fn wait_says_why_no_server_answers() {
+    // Nobody listens at this port.
+    for scheme in ["redis", "postgres", "etcd", "zookeeper"] {
+        let sandbox = Sandbox::on(&[format!("{scheme}://127.0.0.1:1")]);
+        let refused = sandbox.run("run -w 1s --json-file events x touch ran");
+        let why = "Connection refused";
+        refused.fails(69, &["waiting for lock \"x\": ", "127.0.0.1:1: ", why]);
+        let waiting: Value = serde_json::from_str(&sandbox.lines_in("events")[0]).unwrap();
+        assert_fields(&waiting, json!({"event": "waiting", "lock": "x"}));
+        let reason = waiting["reason"].as_str().unwrap();
+        assert!(reason.contains(why), "{waiting}");
+        assert!(!sandbox.path("ran").exists());
+    }
 }
 
 #[test]
