@@ -1,4 +1,5 @@
 use std::fmt;
+use std::net::IpAddr;
 
 use leasehold::Key;
 use leasehold::store::is_printable;
@@ -52,6 +53,12 @@ impl HostPort {
         }
         let host = host.to_ascii_lowercase();
         Ok(Self { host, port })
+    }
+
+    /// Returns whether the address is of this machine, so that no network can read what is sent.
+    pub fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::{LockRequest, background, exact_span};
+use leasehold::store::{background, exact_span};
 use leasehold::{Error, ErrorKind};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
@@ -121,28 +121,20 @@ const RIGHTS: &str = "select has_schema_privilege($1, 'usage'), \
      (select coalesce(bool_and(has_function_privilege(f.oid, 'execute')), true) from pg_proc f \
          where f.pronamespace = (select oid from pg_namespace where nspname = $1))";
 
-/// How long the server may take to accept the client, as for a lock.
-const CONNECT_MAX: Duration = LockRequest::LIMIT_MAX;
-
-/// How long it may take for all answers.
-const LIMIT: Duration = Duration::from_secs(5);
-
 const ROUND_TRIPS: usize = 5;
 
-/// Examines the server. Changes nothing.
-pub(crate) async fn examine(place: &Arc<Place>) -> Result<Examination, Error> {
-    let silent = |what: &str, limit| {
+/// Examines the server within `limit`. Changes nothing.
+pub(crate) async fn examine(place: &Arc<Place>, limit: Duration) -> Result<Examination, Error> {
+    let silent = |what: &str| {
         let text = format!("{what} within {}", exact_span(limit));
         Error::new(ErrorKind::Unreachable, text)
     };
-    let limit = SystemClock.now() + CONNECT_MAX;
-    let connected = within(&SystemClock, limit, place.connect(&Heard::default())).await;
-    let (client, driver) = connected.ok_or_else(|| silent("no connection", CONNECT_MAX))??;
+    let end = SystemClock.now() + limit;
+    let connected = within(&SystemClock, end, place.connect(&Heard::default())).await;
+    let (client, driver) = connected.ok_or_else(|| silent("no connection"))??;
     background::spawn(driver.run());
-    let limit = SystemClock.now() + LIMIT;
-    let found = within(&SystemClock, limit, facts(place, &client)).await;
-    let found =
-        found.ok_or_else(|| silent("the server accepts the login, and does not answer", LIMIT))?;
+    let found = within(&SystemClock, end, facts(place, &client)).await;
+    let found = found.ok_or_else(|| silent("the server accepts the login, and does not answer"))?;
     found.map_err(failure::of_request)
 }
 

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold::store::{
     Exclusion, Expiry, Guarantees, LeaseTerms, Order, Session, SessionContext, Store, background,
@@ -165,7 +166,7 @@ impl PostgresStore {
         done.await.map_err(|error| self.named(error))
     }
 
-    /// Examines the server and its database for an operator. Changes nothing.
+    /// Examines the server and its database for an operator, within `limit`. Changes nothing.
     ///
     /// # Errors
     ///
@@ -174,8 +175,8 @@ impl PostgresStore {
     /// # Cancel safety
     ///
     /// May be dropped at any time. Must be polled in a tokio runtime.
-    pub async fn examine(&self) -> Result<Examination, Error> {
-        let done = crate::examine::examine(&self.0);
+    pub async fn examine(&self, limit: Duration) -> Result<Examination, Error> {
+        let done = crate::examine::examine(&self.0, limit);
         done.await.map_err(|error| self.named(error))
     }
 

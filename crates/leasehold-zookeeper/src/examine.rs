@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future;
 use leasehold::clock::within;
 use leasehold::env::Env;
 use leasehold::store::exact_span;
@@ -54,57 +55,58 @@ pub struct SessionFacts {
     pub missing_right: Option<(String, String)>,
 }
 
-/// How long one server may take.
-const LIMIT: Duration = Duration::from_secs(2);
-
 impl ZooKeeperStore {
-    /// Examines the ensemble: each server, the limits of sessions, and the rights of the login. Changes nothing: it tries
-    /// the rights in a transaction that is bound to fail. Needs a Tokio runtime.
+    /// Examines the ensemble within `limit`: each server, the limits of sessions, and the rights of the login. A server whose
+    /// answer comes later counts as silent. Changes nothing: it tries the rights in a transaction that is bound to fail. Needs a
+    /// Tokio runtime.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future closes the connections, which nothing else uses.
-    pub async fn examine(&self) -> Examination {
+    pub async fn examine(&self, limit: Duration) -> Examination {
         let (servers, env) = (self.ensemble(), Env::default());
-        let asked = servers
-            .url
-            .servers
-            .iter()
-            .map(|server| facts(servers, server, &env));
-        let found = futures_util::future::join_all(asked).await;
-        let asking = session_facts(servers, &env);
-        let session = within(&*env.clock, env.clock.now() + LIMIT * 3, asking).await;
-        let silent = || Err(Error::new(ErrorKind::Unreachable, "no answer in time"));
-        let session = session.unwrap_or_else(silent);
-        let is_loopback = |server: &HostPort| {
-            let address = server.host.parse::<std::net::IpAddr>();
-            server.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-        };
+        let each = servers.url.servers.iter();
+        let found = each.map(|server| in_time(&env, limit, facts(servers, server, limit, &env)));
+        let (found, session) = future::join(
+            future::join_all(found),
+            in_time(&env, limit, session_facts(servers, &env)),
+        )
+        .await;
         Examination {
             root: servers.url.root.clone(),
             has_login: servers.url.login.is_some(),
             is_encrypted: servers.url.tls.is_some(),
-            is_local: servers.url.servers.iter().all(is_loopback),
+            is_local: servers.url.servers.iter().all(HostPort::is_loopback),
             servers: servers.url.hosts().into_iter().zip(found).collect(),
             session,
         }
     }
 }
 
+/// Returns the answer, unless it comes too late.
+async fn in_time<T>(
+    env: &Env,
+    limit: Duration,
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let answer = within(&*env.clock, env.clock.now() + limit, answer).await;
+    answer.unwrap_or_else(|| {
+        let text = format!("no answer within {}", exact_span(limit));
+        Err(Error::new(ErrorKind::Unreachable, text))
+    })
+}
+
 /// Asks one server about itself. If it does not allow that, it must at least open a session.
-async fn facts(servers: &Servers, server: &HostPort, env: &Env) -> Result<ServerFacts, Error> {
+async fn facts(
+    servers: &Servers,
+    server: &HostPort,
+    limit: Duration,
+    env: &Env,
+) -> Result<ServerFacts, Error> {
     let began = env.clock.now();
-    let asking = within(&*env.clock, began + LIMIT, servers.srvr(server));
-    let silent = || {
-        Err(Error::new(
-            ErrorKind::Unreachable,
-            format!("no answer within {}", exact_span(LIMIT)),
-        ))
-    };
-    let answer = asking.await.unwrap_or_else(silent)?;
-    let mut facts = read_facts(&answer);
+    let mut facts = read_facts(&servers.srvr(server).await?);
     if facts.mode.is_none() {
-        servers.open_on(server, None, LIMIT, &env.clock).await?;
+        servers.open_on(server, None, limit, &env.clock).await?;
     }
     facts.took = env.clock.now().since(began);
     Ok(facts)

@@ -19,8 +19,9 @@ pub(crate) trait Backend {
     /// Opens the store for locks. Checks its addresses, and sends nothing.
     fn open(&self) -> Result<Opened, Failure>;
 
-    /// Checks the store for `leasehold doctor`. Changes nothing, and creates nothing.
-    fn examine(&self) -> Result<Report, Failure>;
+    /// Checks the store for `leasehold doctor`. A server that does not answer within `limit` counts as silent. Changes nothing, and
+    /// creates nothing.
+    fn examine(&self, limit: Duration) -> Result<Report, Failure>;
 
     /// Removes what unused locks left behind, for `leasehold gc`: those that were not used for `unused_for`. With `dry`, only counts it.
     /// Fails if the store removes it by itself.

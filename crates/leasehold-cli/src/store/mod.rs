@@ -5,6 +5,13 @@ pub(crate) mod address;
 pub(crate) mod address_text;
 pub(crate) mod addresses;
 pub(crate) mod backend;
+#[cfg(any(
+    feature = "etcd",
+    feature = "postgres",
+    feature = "redis",
+    feature = "zookeeper"
+))]
+mod checks;
 pub(crate) mod client;
 #[cfg(feature = "etcd")]
 mod etcd;

@@ -2,9 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future;
-use leasehold::Error;
+use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::env::Env;
-use leasehold::store::{LockRequest, SessionContext};
+use leasehold::store::{LockRequest, SessionContext, exact_span};
+use leasehold::{Error, ErrorKind};
 use leasehold_credentials::HostPort;
 use tokio::runtime::Handle;
 
@@ -36,6 +37,8 @@ pub struct EtcdFacts {
     pub shortest_lease: Result<Duration, Error>,
     /// Whether the connections are encrypted.
     pub is_encrypted: bool,
+    /// Whether all servers are on this machine, by their loopback addresses.
+    pub is_local: bool,
     /// The user of the URL.
     pub user: Option<String>,
 }
@@ -71,25 +74,26 @@ pub struct ServerStatus {
 }
 
 impl EtcdStore {
-    /// Finds the facts of the ensemble. Must be called in a tokio runtime. Writes no key: to learn of the shortest
-    /// lease, it has one granted and revokes it.
+    /// Finds the facts of the ensemble, within `limit`: a server whose answer comes later counts as silent. Must be called in
+    /// a tokio runtime. Writes no key: to learn of the shortest lease, it has one granted and revokes it.
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time. A lease without a key may then live for some seconds.
-    pub async fn examine(&self) -> EtcdFacts {
+    pub async fn examine(&self, limit: Duration) -> EtcdFacts {
         let settings = &self.settings;
         let client = client_of(Arc::clone(settings));
+        let deadline = Deadline::after(limit);
         let (servers, members, rights, shortest_lease) = future::join4(
             future::join_all(
                 settings
                     .servers
                     .iter()
-                    .map(|server| facts(settings, server)),
+                    .map(|server| facts(settings, server, deadline)),
             ),
-            members(&client),
-            rights(&client, settings),
-            shortest_lease(&client),
+            deadline.of(members(&client)),
+            deadline.of(rights(&client, settings)),
+            deadline.of(shortest_lease(&client)),
         )
         .await;
         EtcdFacts {
@@ -99,6 +103,7 @@ impl EtcdStore {
             grant: grant_command(&settings.prefix),
             shortest_lease,
             is_encrypted: settings.tls.is_some(),
+            is_local: settings.servers.iter().all(HostPort::is_loopback),
             user: settings.login.as_ref().map(|login| login.user.clone()),
         }
     }
@@ -111,7 +116,30 @@ fn client_of(settings: Arc<Settings>) -> EtcdClient {
     EtcdClient::new(settings, context, None)
 }
 
-async fn facts(settings: &Settings, server: &HostPort) -> ServerFacts {
+/// The end of the time for all answers.
+#[derive(Clone, Copy)]
+struct Deadline {
+    limit: Duration,
+    end: BootInstant,
+}
+
+impl Deadline {
+    fn after(limit: Duration) -> Self {
+        let end = SystemClock.now() + limit;
+        Self { limit, end }
+    }
+
+    /// Returns the answer, unless it comes too late.
+    async fn of<T>(self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let answer = within(&SystemClock, self.end, answer).await;
+        answer.unwrap_or_else(|| {
+            let text = format!("no answer within {}", exact_span(self.limit));
+            Err(Error::new(ErrorKind::Unreachable, text))
+        })
+    }
+}
+
+async fn facts(settings: &Settings, server: &HostPort, deadline: Deadline) -> ServerFacts {
     let mut alone = settings.clone();
     alone.servers = vec![server.clone()];
     let client = client_of(Arc::new(alone));
@@ -127,14 +155,16 @@ async fn facts(settings: &Settings, server: &HostPort) -> ServerFacts {
             alarms: status.errors,
         })
     };
-    let status = status.await;
-    let clock = Env::default().clock;
-    let began = clock.now();
-    let read = client.call(settings.probe(), LIMIT).await;
+    let status = deadline.of(status).await;
+    let read = async {
+        let began = SystemClock.now();
+        client.call(settings.probe(), LIMIT).await?;
+        Ok(SystemClock.now().since(began))
+    };
     ServerFacts {
         address: server.to_string(),
         status,
-        read: read.map(|_| clock.now().since(began)).map_err(Error::from),
+        read: deadline.of(read).await,
     }
 }
 

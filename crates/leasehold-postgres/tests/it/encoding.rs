@@ -1,5 +1,6 @@
 //! Databases that do not store every name.
 
+use leasehold::store::LockRequest;
 use leasehold::{Client, ErrorKind};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::servers::PostgresServer;
@@ -11,7 +12,7 @@ async fn name_outside_the_encoding_is_refused() {
     let url = server.url().replace("/postgres", "/latin");
     let store = PostgresStore::new(url).expect("a URL");
     store.init().await.expect("the schema");
-    let found = store.examine().await.expect("facts");
+    let found = store.examine(LockRequest::LIMIT_MAX).await.expect("facts");
     assert!(!found.stores_all_names(), "{found:?}");
     let client = Client::new(store);
     for (name, is_stored) in [("é", true), ("鍵", false)] {

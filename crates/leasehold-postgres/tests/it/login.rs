@@ -1,3 +1,4 @@
+use leasehold::store::LockRequest;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -176,7 +177,7 @@ async fn connection_is_encrypted_to_a_trusted_server() {
     let _guard = taken(&client, "job").await;
     assert!(
         at(&with(server.ca()))
-            .examine()
+            .examine(LockRequest::LIMIT_MAX)
             .await
             .expect("facts")
             .is_encrypted
@@ -209,15 +210,26 @@ async fn missing_rights_are_named_and_suffice() {
     let error = refusal(&url).await;
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains("leasehold doctor"), "{error}");
-    let found = at(&url).examine().await.expect("facts");
+    let found = at(&url)
+        .examine(LockRequest::LIMIT_MAX)
+        .await
+        .expect("facts");
     assert!(!found.missing_grants.is_empty(), "{found:?}");
     // The first one lets the user see what else is missing.
     for _ in 0..2 {
-        for grant in at(&url).examine().await.expect("facts").missing_grants {
+        for grant in at(&url)
+            .examine(LockRequest::LIMIT_MAX)
+            .await
+            .expect("facts")
+            .missing_grants
+        {
             server.sql(&format!("{grant};"));
         }
     }
-    let found = at(&url).examine().await.expect("facts");
+    let found = at(&url)
+        .examine(LockRequest::LIMIT_MAX)
+        .await
+        .expect("facts");
     assert_eq!(found.missing_grants, Vec::<String>::new());
     let client = Client::new(at(&url));
     let guard = taken(&client, "job").await;
@@ -228,7 +240,10 @@ async fn missing_rights_are_named_and_suffice() {
 #[tokio::test]
 async fn examination_tells_what_a_server_is() {
     let server = server().await;
-    let found = store(&server).examine().await.expect("facts");
+    let found = store(&server)
+        .examine(LockRequest::LIMIT_MAX)
+        .await
+        .expect("facts");
     assert!(
         !found.is_standby && !found.fsync && found.is_local && !found.is_encrypted,
         "{found:?}"
@@ -246,9 +261,19 @@ async fn examination_tells_what_a_server_is() {
     let standby = PostgresServer::builder()
         .standby_of(server.port(), "second")
         .start();
-    let found = store(&standby).examine().await.expect("facts");
+    let found = store(&standby)
+        .examine(LockRequest::LIMIT_MAX)
+        .await
+        .expect("facts");
     assert!(found.is_standby, "{found:?}");
     let error = refusal(&standby.url()).await;
     assert!(error.to_string().contains("standby"), "{error}");
-    assert_eq!(store(&server).examine().await.expect("facts").standbys, 1);
+    assert_eq!(
+        store(&server)
+            .examine(LockRequest::LIMIT_MAX)
+            .await
+            .expect("facts")
+            .standbys,
+        1
+    );
 }

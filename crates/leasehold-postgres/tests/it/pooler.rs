@@ -1,5 +1,6 @@
 //! PgBouncer between the client and the server.
 
+use leasehold::store::LockRequest;
 use leasehold::{Client, Error, ErrorKind};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::servers::{PgBouncer, PostgresServer, until};
@@ -27,7 +28,10 @@ async fn session_mode_keeps_settings_and_notifications() {
     guard.release().await.expect("a release");
     let guard = waiting.await.expect("a task").expect("the lock");
     guard.release().await.expect("a release");
-    let found = through(&pooler).examine().await.expect("facts");
+    let found = through(&pooler)
+        .examine(LockRequest::LIMIT_MAX)
+        .await
+        .expect("facts");
     assert!(found.has_session_settings, "{found:?}");
     // A late statement is bounded: the row stays locked for longer than a statement waits.
     let mut other = server.session();
@@ -42,7 +46,10 @@ async fn transaction_mode_is_refused() {
     let pooler = PgBouncer::start(&server, "transaction", PASSES);
     let error = refusal(&pooler).await;
     assert!(error.to_string().contains("pool_mode = session"), "{error}");
-    let found = through(&pooler).examine().await.expect("facts");
+    let found = through(&pooler)
+        .examine(LockRequest::LIMIT_MAX)
+        .await
+        .expect("facts");
     assert!(!found.has_session_settings, "{found:?}");
     // The session of the server has none of the settings afterwards.
     let (plain, connection) = tokio_postgres::connect(&pooler.url(), tokio_postgres::NoTls)

@@ -1,6 +1,6 @@
 //! TLS, logins and rights.
 
-use leasehold::store::Pattern;
+use leasehold::store::{LockRequest, Pattern};
 use leasehold::{Client, ErrorKind};
 use leasehold_testkit::servers::Zookeeper;
 use leasehold_zookeeper::{Password, ZooKeeperStore};
@@ -13,7 +13,10 @@ async fn zookeeper_tls_checks_both_sides() {
     let url = servers.tls_url();
     let guard = lock(&client(&url), "tls").acquire().await.unwrap();
     guard.release().await.unwrap();
-    let found = ZooKeeperStore::new(&url).unwrap().examine().await;
+    let found = ZooKeeperStore::new(&url)
+        .unwrap()
+        .examine(LockRequest::LIMIT_MAX)
+        .await;
     assert!(found.is_encrypted && found.session.is_ok(), "{found:?}");
     assert_eq!(
         found.servers[0].1.as_ref().unwrap().mode.as_deref(),
@@ -39,7 +42,10 @@ async fn zookeeper_locks_belong_to_their_login() {
         let refused = client(&other).lock("x").try_acquire().await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
         assert!(!refused.to_string().contains("secret"), "{refused}");
-        let found = ZooKeeperStore::new(&other).unwrap().examine().await;
+        let found = ZooKeeperStore::new(&other)
+            .unwrap()
+            .examine(LockRequest::LIMIT_MAX)
+            .await;
         let (node, command) = found.session.unwrap().missing_right.unwrap();
         assert_eq!(node, "/own");
         assert!(
@@ -49,7 +55,7 @@ async fn zookeeper_locks_belong_to_their_login() {
     }
     let found = ZooKeeperStore::new(with("ann:secret-1"))
         .unwrap()
-        .examine()
+        .examine(LockRequest::LIMIT_MAX)
         .await;
     assert_eq!(found.session.unwrap().missing_right, None);
     guard.release().await.unwrap();
@@ -78,7 +84,7 @@ async fn zookeeper_is_examined_without_a_trace() {
     let servers = Zookeeper::start();
     let found = ZooKeeperStore::new(servers.url() + "/not/yet?timeout=10s")
         .unwrap()
-        .examine()
+        .examine(LockRequest::LIMIT_MAX)
         .await;
     let session = found.session.unwrap();
     assert_eq!(session.shortest.as_millis(), 400);
@@ -92,7 +98,7 @@ async fn zookeeper_is_examined_without_a_trace() {
     );
     let again = ZooKeeperStore::new(servers.url() + "/not/yet")
         .unwrap()
-        .examine()
+        .examine(LockRequest::LIMIT_MAX)
         .await;
     assert!(!again.session.unwrap().root_exists);
 }

@@ -1,12 +1,19 @@
+use std::time::Duration;
+
 use clap::Args;
 
 use crate::options::store_args::StoreArgs;
+use crate::options::timeout_args::timeout_span;
 
 /// The arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+
+    /// Count a server as silent if it has not answered within SPAN.
+    #[arg(long, value_name = "SPAN", value_parser = timeout_span, default_value = "2s")]
+    pub(crate) timeout: Duration,
 
     /// Also show what is green.
     #[arg(long)]
@@ -27,8 +34,8 @@ pub(crate) struct DoctorArgs {
     /// for each server: `reachable`, `encryption`, `version`, `role`, `eviction`, `writes`,
     /// `persistence`, `rights`, `push`, `keys`, `round_trip`, `clock`, `same_server`, `record`, `vote`,
     /// `restart`; for etcd: `quorum`, `members`, `encryption`, `rights`, `lease`, and for each server:
-    /// `reachable`, `version`, `role`, `read`, `database`; for ZooKeeper also `ensemble`, `versions`, `session`,
-    /// `timeout`, `root`; for files: `folder`, `owner`, `file_system`, `fences`, `flock`, `room`, `locks`. A
+    /// `reachable`, `version`, `role`, `round_trip`, `read`, `database`; for ZooKeeper also `versions`, `session`,
+    /// `timeout`, `root`; for PostgreSQL also `encoding`, `schema`, `session`, `durability`, `failover`, `connections`; for files: `folder`, `owner`, `file_system`, `fences`, `flock`, `room`, `locks`. A
     /// check that does not apply is left out.
     #[arg(long)]
     pub(crate) json: bool,

@@ -16,10 +16,10 @@ pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> Result<ExitCode, Fai
     let choice = config::choose_store(&args.store, output)?;
     let backend = backend(&choice)?;
     if output.has_terminal() {
-        let text = "checking the store; a server that does not answer takes a few seconds";
+        let text = "checking the store; a server that does not answer takes some seconds";
         output.show_status(&Message::Notice(text));
     }
-    let report = backend.examine();
+    let report = backend.examine(args.timeout);
     output.clear_status();
     output.flush();
     let report = report?;

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use leasehold::Error;
-use leasehold::store::{MemberId, exact_span, rough_span};
+use leasehold::store::{MemberId, exact_span};
 use leasehold_etcd::{EtcdFacts, ServerFacts, ServerStatus};
 use serde_json::{Value, json};
 
 use crate::output::finding::Finding;
 use crate::output::report::{Report, Subject};
+use crate::store::checks::{self, Transport};
 
 /// A lease that must be longer makes a dead holder block for long.
 const LEASE_LONG: Duration = Duration::from_secs(10);
 
-/// A read that takes longer leaves little of a short lease.
-const READ_SLOW: Duration = Duration::from_millis(100);
+/// The transactions of locks need it.
+const VERSION_LEAST: (u32, u32) = (3, 4);
 
 /// All checks of an ensemble.
 pub(super) fn report(store: String, facts: &EtcdFacts) -> Report {
@@ -23,46 +23,41 @@ pub(super) fn report(store: String, facts: &EtcdFacts) -> Report {
         checks: of_server(server),
         facts: numbers(server),
     });
-    let answering = facts.servers.iter().any(answers);
+    let needed = facts
+        .members
+        .as_ref()
+        .map_or(facts.servers.len(), |all| *all)
+        / 2
+        + 1;
+    let voting = match answering(facts) {
+        0 => 0,
+        // A majority agreed on the answer of each, whether the URL names its servers or not.
+        some => some.max(needed),
+    };
     Report {
         store,
-        majority: Some((usize::from(answering), 1)),
+        majority: Some((voting, needed)),
         checks: of_store(facts),
         members: members.collect(),
     }
 }
 
-/// Whether the server takes part. One that refuses a read for lack of rights does.
-fn answers(server: &ServerFacts) -> bool {
-    !matches!(&server.read, Err(error) if error.is_unreachable())
+/// How many servers take part. One that refuses a read for lack of rights does.
+fn answering(facts: &EtcdFacts) -> usize {
+    let answers = |it: &&ServerFacts| !matches!(&it.read, Err(error) if error.is_unreachable());
+    facts.servers.iter().filter(answers).count()
 }
 
 fn of_store(facts: &EtcdFacts) -> Vec<Finding> {
-    let mut checks = vec![quorum(facts)];
+    let (answering, named) = (answering(facts), facts.servers.len());
+    let mut checks = vec![checks::quorum(answering, named, answering > 0)];
     checks.extend(members(facts));
-    checks.push(encryption(facts));
+    let transport = Transport::of(facts.is_encrypted, facts.is_local);
+    let remedy = "use etcds:// and give the servers certificates";
+    checks.push(checks::encryption(transport, remedy));
     checks.push(rights(facts));
     checks.extend(lease(facts));
     checks
-}
-
-fn quorum(facts: &EtcdFacts) -> Finding {
-    let answering = facts.servers.iter().filter(|server| answers(server));
-    match (answering.count(), facts.servers.len()) {
-        (0, _) => Finding::red(
-            "quorum",
-            "no server answers a read on which a majority must agree",
-            "no lock can be acquired or renewed",
-            "start the members, or see the checks of each server below",
-        ),
-        (some, all) if some < all => Finding::yellow(
-            "quorum",
-            format!("{some} of {all} servers answer reads on which a majority must agree"),
-            "clients avoid the others",
-            "see the checks of each server below",
-        ),
-        _ => Finding::green("quorum", "a majority of the ensemble answers"),
-    }
 }
 
 fn members(facts: &EtcdFacts) -> Option<Finding> {
@@ -88,19 +83,6 @@ fn members(facts: &EtcdFacts) -> Option<Finding> {
     })
 }
 
-fn encryption(facts: &EtcdFacts) -> Finding {
-    match (facts.is_encrypted, &facts.user) {
-        (true, _) => Finding::green("encryption", "the connections are encrypted"),
-        (false, Some(user)) => Finding::yellow(
-            "encryption",
-            format!("the password of {user} is sent without encryption"),
-            "everyone on the network path can read it",
-            "use etcds:// and give the servers certificates",
-        ),
-        (false, None) => Finding::green("encryption", "none, and no password is sent"),
-    }
-}
-
 fn rights(facts: &EtcdFacts) -> Finding {
     let user = facts.user.as_deref().unwrap_or("every user");
     match &facts.rights {
@@ -108,7 +90,9 @@ fn rights(facts: &EtcdFacts) -> Finding {
             let text = format!("{user} may read and write the keys of the locks");
             Finding::green("rights", text)
         }
-        Err(error) if error.is_unreachable() => unknown("rights", error),
+        Err(error) if error.is_unreachable() => {
+            checks::unknown("rights", error, "run doctor again when the servers answer")
+        }
         Err(error) => Finding::red(
             "rights",
             error.reason(),
@@ -133,56 +117,27 @@ fn lease(facts: &EtcdFacts) -> Option<Finding> {
     })
 }
 
-fn unknown(check: &'static str, error: &Error) -> Finding {
-    let text = format!("unknown: {}", error.reason());
-    Finding::yellow(
-        check,
-        text,
-        "not checked",
-        "run doctor again when the servers answer",
-    )
-}
-
 fn of_server(server: &ServerFacts) -> Vec<Finding> {
     let status = match &server.status {
         Ok(status) => status,
         Err(error) => {
-            return vec![Finding::red(
-                "reachable",
-                error.reason(),
-                "this server takes no part in locks",
+            return vec![checks::unreachable(
+                error,
                 "start it, or remove it from the URL",
             )];
         }
     };
     let mut checks = vec![
         Finding::green("reachable", "answers"),
-        version(status),
+        checks::version(&status.version, VERSION_LEAST),
         role(status),
     ];
-    checks.push(read(server));
+    checks.extend(read(server));
     if status.has_leader {
         // Without one, a member reports that as an error of its database.
         checks.push(database(status));
     }
     checks
-}
-
-fn version(status: &ServerStatus) -> Finding {
-    let mut parts = status.version.split('.').map(str::parse::<u32>);
-    let parsed = match (parts.next(), parts.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => Some((major, minor)),
-        _ => None,
-    };
-    if parsed >= Some((3, 4)) {
-        return Finding::green("version", format!("etcd {}", status.version));
-    }
-    Finding::red(
-        "version",
-        format!("etcd {}", status.version),
-        "the transactions of locks need etcd 3.4 or later",
-        "upgrade the server",
-    )
 }
 
 fn role(status: &ServerStatus) -> Finding {
@@ -210,23 +165,18 @@ fn role(status: &ServerStatus) -> Finding {
     }
 }
 
-fn read(server: &ServerFacts) -> Finding {
+/// A read on which a majority must agree.
+fn read(server: &ServerFacts) -> Option<Finding> {
     match &server.read {
-        Ok(took) if *took > READ_SLOW => Finding::yellow(
-            "read",
-            format!("a read took {}", rough_span(*took)),
-            "each acquire takes at least two such spans",
-            "check the load and the disks of the members, and the network",
-        ),
-        Ok(took) => Finding::green("read", format!("a read took {}", rough_span(*took))),
+        Ok(took) => checks::round_trip(&[*took]),
         // The check of the rights says what to do.
-        Err(error) if !error.is_unreachable() => Finding::green("read", "refused"),
-        Err(error) => Finding::red(
+        Err(error) if !error.is_unreachable() => None,
+        Err(error) => Some(Finding::red(
             "read",
             error.reason(),
             "clients avoid this server",
             "check whether it reaches the leader",
-        ),
+        )),
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod doctor;
 
+use std::time::Duration;
+
 use leasehold_etcd::EtcdStore;
 
 use crate::output::failure::Failure;
@@ -21,8 +23,8 @@ impl Backend for EtcdStore {
         })
     }
 
-    fn examine(&self) -> Result<Report, Failure> {
-        let facts = runtime()?.block_on(Self::examine(self));
+    fn examine(&self, limit: Duration) -> Result<Report, Failure> {
+        let facts = runtime()?.block_on(Self::examine(self, limit));
         Ok(doctor::report(self.to_string(), &facts))
     }
 

@@ -47,7 +47,7 @@ impl Backend for LockFiles<'_> {
         })
     }
 
-    fn examine(&self) -> Result<Report, Failure> {
+    fn examine(&self, _limit: Duration) -> Result<Report, Failure> {
         let facts = match self {
             Self::Local | Self::Unsaid => FileStore::options().examine_default()?,
             Self::Folder(folder, addresses) => addresses.blame(folder.examine())?,

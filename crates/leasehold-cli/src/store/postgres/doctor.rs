@@ -8,7 +8,10 @@ use leasehold_postgres::Examination;
 
 use crate::output::finding::Finding;
 use crate::output::report::Report;
-use crate::output::table::short;
+use crate::store::checks::{self, Transport};
+
+/// The store is made for it and later ones.
+const VERSION_LEAST: (u32, u32) = (14, 0);
 
 /// All checks of the server `store`.
 pub(super) fn report(store: String, found: Result<&Examination, &Error>) -> Report {
@@ -26,16 +29,17 @@ fn of_unreachable(error: &Error) -> Vec<Finding> {
         ErrorKind::InvalidInput | ErrorKind::Unsupported => "fix the address",
         _ => "start the server, or fix the network or the address",
     };
-    let why = "a server that does not answer grants no locks";
-    vec![Finding::red("reachable", error.reason(), why, remedy)]
+    vec![checks::unreachable(error, remedy)]
 }
 
 fn judge(found: &Examination) -> Vec<Finding> {
     let user = format!("answers user {:?}", found.user);
+    let transport = Transport::of(found.is_encrypted, found.is_local);
+    let encrypt = "set ssl = on in postgresql.conf, and add sslmode=require to the URL";
     let mut findings = vec![
         Finding::green("reachable", user),
-        encryption(found),
-        version(found),
+        checks::encryption(transport, encrypt),
+        checks::version(&found.version, VERSION_LEAST),
         role(found),
         encoding(found),
         schema(found),
@@ -48,33 +52,8 @@ fn judge(found: &Examination) -> Vec<Finding> {
         connections(found),
         clock(found),
     ]);
-    findings.extend(round_trip(&found.round_trips));
+    findings.extend(checks::round_trip(&found.round_trips));
     findings
-}
-
-fn encryption(found: &Examination) -> Finding {
-    let id = "encryption";
-    match (found.is_encrypted, found.is_local) {
-        (true, _) => Finding::green(id, "TLS"),
-        (false, true) => Finding::green(id, "the connection does not leave this machine"),
-        (false, false) => Finding::yellow(
-            id,
-            "none",
-            "anyone on the network path can take locks",
-            "set ssl = on in postgresql.conf, and add sslmode=require to the URL",
-        ),
-    }
-}
-
-/// Version 14.
-const VERSION_MIN: i32 = 140_000;
-
-fn version(found: &Examination) -> Finding {
-    if found.version_number < VERSION_MIN {
-        let why = "the store is made for version 14 and later";
-        return Finding::red("version", &found.version, why, "update the server");
-    }
-    Finding::green("version", &found.version)
 }
 
 fn role(found: &Examination) -> Finding {
@@ -239,29 +218,6 @@ fn clock(found: &Examination) -> Finding {
     }
     let why = "after a failover, a jump of the server's clock ends leases early or late";
     Finding::yellow("clock", text, why, "synchronize the clocks by NTP")
-}
-
-/// Slower ones make short TTLs useless.
-const SLOW: Duration = Duration::from_millis(100);
-
-fn round_trip(sorted: &[Duration]) -> Option<Finding> {
-    let (median, longest) = (*sorted.get(sorted.len() / 2)?, *sorted.last()?);
-    let text = format!(
-        "median {}, max {} ({} samples)",
-        short(median),
-        short(longest),
-        sorted.len()
-    );
-    if median <= SLOW {
-        return Some(Finding::green("round_trip", text));
-    }
-    let why = "an attempt has a third of the TTL";
-    Some(Finding::yellow(
-        "round_trip",
-        text,
-        why,
-        "run clients closer to it, or use longer TTLs",
-    ))
 }
 
 #[cfg(test)]

@@ -27,9 +27,9 @@ fn a_server_that_is_well_is_green() {
 #[test]
 fn what_prevents_locks_is_red() {
     red(
-        &judged(|it| it.version_number = 130_012),
+        &judged(|it| it.version = "13.12 (Debian 13.12-1)".into()),
         "version",
-        "version 14",
+        "version 14.0",
     );
     red(&judged(|it| it.is_standby = true), "role", "primary");
     red(&judged(|it| it.is_standby = true), "role", "standby");

@@ -2,6 +2,9 @@
 
 mod doctor;
 
+use std::time::Duration;
+
+use leasehold::store::LockRequest;
 use leasehold_postgres::{Initialized, PostgresStore};
 use serde_json::json;
 
@@ -22,8 +25,8 @@ impl Backend for PostgresStore {
         })
     }
 
-    fn examine(&self) -> Result<Report, Failure> {
-        let found = runtime()?.block_on(Self::examine(self));
+    fn examine(&self, limit: Duration) -> Result<Report, Failure> {
+        let found = runtime()?.block_on(Self::examine(self, limit));
         Ok(doctor::report(self.to_string(), found.as_ref()))
     }
 
@@ -32,7 +35,7 @@ impl Backend for PostgresStore {
         let done = runtime.block_on(self.init())?;
         let mut prepared = prepared(self, done);
         // An error says nothing about the schema, which is there.
-        if let Ok(found) = runtime.block_on(Self::examine(self))
+        if let Ok(found) = runtime.block_on(Self::examine(self, LockRequest::LIMIT_MAX))
             && !found.stores_all_names()
         {
             prepared.text += &format!(

@@ -3,6 +3,7 @@
 mod doctor;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_redis::RedisStore;
 
@@ -34,8 +35,8 @@ impl Backend for RedisServers<'_> {
         })
     }
 
-    fn examine(&self) -> Result<Report, Failure> {
-        runtime()?.block_on(doctor::report(&self.store))
+    fn examine(&self, limit: Duration) -> Result<Report, Failure> {
+        runtime()?.block_on(doctor::report(&self.store, limit))
     }
 
     fn is_quorum(&self) -> bool {

@@ -3,27 +3,32 @@
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::store::{MemberId, exact_span, rough_span};
+use leasehold::store::{MemberId, exact_span};
 use leasehold_zookeeper::{Examination, ServerFacts, SessionFacts};
 use serde_json::json;
 
 use crate::output::finding::Finding;
 use crate::output::report::{Report, Subject};
+use crate::store::checks::{self, Transport};
 
 /// The TTL of a lock that names none.
 const DEFAULT_TTL: Duration = Duration::from_secs(30);
-
-/// An answer that takes longer makes locks slow.
-const SLOW: Duration = Duration::from_millis(100);
 
 /// The oldest tested version.
 const VERSION_LEAST: (u32, u32) = (3, 8);
 
 /// All checks of an ensemble, which `store` describes.
 pub(super) fn report(store: String, found: &Examination) -> Report {
-    let mut checks = vec![ensemble(found)];
+    let (working, count) = (working(found), found.servers.len());
+    let needed = count / 2 + 1;
+    let mut checks = vec![
+        checks::quorum(working, count, working >= needed),
+        members(found),
+    ];
     checks.extend(versions(found));
-    checks.push(transport(found));
+    let transport = Transport::of(found.is_encrypted, found.is_local);
+    let remedy = "set secureClientPort on the servers, and use zks:// and a login";
+    checks.push(checks::encryption(transport, remedy));
     match &found.session {
         Ok(session) => checks.extend([timeout(session), root(found, session), rights(session)]),
         Err(error) => checks.push(Finding::red(
@@ -42,14 +47,9 @@ pub(super) fn report(store: String, found: &Examination) -> Report {
             "round_trip_us": facts.as_ref().ok().and_then(|facts| u64::try_from(facts.took.as_micros()).ok()),
         }),
     });
-    let working = found
-        .servers
-        .iter()
-        .filter(|(_, facts)| facts.is_ok())
-        .count();
     Report {
         store,
-        majority: Some((working, found.servers.len() / 2 + 1)),
+        majority: Some((working, needed)),
         checks,
         members: members.collect(),
     }
@@ -63,17 +63,17 @@ fn modes(found: &Examination) -> Vec<&str> {
     facts.filter_map(|facts| facts.mode.as_deref()).collect()
 }
 
-fn ensemble(found: &Examination) -> Finding {
+fn working(found: &Examination) -> usize {
+    let works = found.servers.iter().filter(|(_, facts)| facts.is_ok());
+    works.count()
+}
+
+fn members(found: &Examination) -> Finding {
     let (count, modes) = (found.servers.len(), modes(found));
-    let working = found
-        .servers
-        .iter()
-        .filter(|(_, facts)| facts.is_ok())
-        .count();
     let leaders = modes.iter().filter(|mode| **mode == "leader").count();
     if modes.contains(&"standalone") && count > 1 {
         return Finding::red(
-            "ensemble",
+            "members",
             "a server of several is standalone: it grants locks of its own",
             "two clients can hold one lock at the same time",
             "list all servers in the zoo.cfg of each (server.1=..), and restart them",
@@ -81,37 +81,24 @@ fn ensemble(found: &Examination) -> Finding {
     }
     if leaders > 1 {
         return Finding::red(
-            "ensemble",
+            "members",
             format!("{leaders} servers say that they lead"),
             "they belong to different ensembles, so two clients can hold one lock, unless an election is under way",
             "run `leasehold doctor` again; then compare the server lines of zoo.cfg",
         );
     }
-    if working <= count / 2 {
-        return Finding::red(
-            "ensemble",
-            format!("{working} of {count} servers work"),
-            "no lock can be acquired without a majority",
-            "start the others, and see their logs",
-        );
-    }
-    if working < count {
+    if (count, modes.as_slice()) == (1, &["standalone"]) {
         return Finding::yellow(
-            "ensemble",
-            format!("{working} of {count} servers work"),
-            "fewer failures than planned stop all locks",
-            "start the others, or remove them from the URL",
-        );
-    }
-    match (count, modes.as_slice()) {
-        (1, ["standalone"]) => Finding::yellow(
-            "ensemble",
+            "members",
             "one standalone server",
             "while it is down, no lock can be acquired or renewed",
             "use an ensemble of three or five servers",
-        ),
-        _ => Finding::green("ensemble", format!("{count} of {count} servers work")),
+        );
     }
+    Finding::green(
+        "members",
+        format!("the URL names {count} servers of one ensemble"),
+    )
 }
 
 fn versions(found: &Examination) -> Option<Finding> {
@@ -131,25 +118,6 @@ fn versions(found: &Examination) -> Option<Finding> {
             "servers of one ensemble should differ only during an upgrade",
             "upgrade the older ones",
         )),
-    }
-}
-
-fn transport(found: &Examination) -> Finding {
-    match (found.is_encrypted, found.is_local, found.has_login) {
-        (true, _, _) => Finding::green("encryption", "TLS"),
-        (_, true, _) => Finding::green("encryption", "this machine"),
-        (_, _, true) => Finding::red(
-            "encryption",
-            "a network without encryption",
-            "the password and the names of the locks can be read on the way",
-            "set secureClientPort on the servers, and use zks://",
-        ),
-        _ => Finding::yellow(
-            "encryption",
-            "a network without encryption",
-            "the names of the locks can be read on the way, and anyone who reaches the servers can delete them",
-            "set secureClientPort on the servers, and use zks:// and a login",
-        ),
     }
 }
 
@@ -201,12 +169,8 @@ fn server(facts: &Result<ServerFacts, Error>) -> Vec<Finding> {
     let facts = match facts {
         Ok(facts) => facts,
         Err(error) => {
-            return vec![Finding::red(
-                "reachable",
-                error.reason(),
-                "the server takes no part",
-                "start it, or see its log; check the host, the port and the firewall",
-            )];
+            let remedy = "start it, or see its log; check the host, the port and the firewall";
+            return vec![checks::unreachable(error, remedy)];
         }
     };
     let mode = match &facts.mode {
@@ -218,35 +182,11 @@ fn server(facts: &Result<ServerFacts, Error>) -> Vec<Finding> {
             "add srvr to 4lw.commands.whitelist in zoo.cfg",
         ),
     };
-    let took = rough_span(facts.took).to_string();
-    let speed = if facts.took < SLOW {
-        Finding::green("round_trip", took)
-    } else {
-        Finding::yellow(
-            "round_trip",
-            took,
-            "each lock takes two to three round trips, and a renewal two",
-            "see the load and the disk of the server",
-        )
-    };
-    let mut findings = vec![mode, speed];
-    findings.extend(facts.version.as_deref().map(version));
+    let mut findings = vec![mode];
+    findings.extend(checks::round_trip(&[facts.took]));
+    let version = facts.version.as_deref();
+    findings.extend(version.map(|version| checks::version(version, VERSION_LEAST)));
     findings
-}
-
-fn version(text: &str) -> Finding {
-    let mut numbers = text.split('.').map_while(|part| part.parse().ok());
-    let found: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if found >= VERSION_LEAST {
-        return Finding::green("version", text);
-    }
-    let (major, minor) = VERSION_LEAST;
-    Finding::yellow(
-        "version",
-        text,
-        "leasehold is tested with later versions",
-        format!("upgrade to {major}.{minor} or later"),
-    )
 }
 
 #[cfg(test)]

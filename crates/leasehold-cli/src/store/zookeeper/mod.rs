@@ -2,6 +2,8 @@
 
 mod doctor;
 
+use std::time::Duration;
+
 use leasehold_zookeeper::ZooKeeperStore;
 
 use crate::output::failure::Failure;
@@ -21,8 +23,8 @@ impl Backend for ZooKeeperStore {
         })
     }
 
-    fn examine(&self) -> Result<Report, Failure> {
-        let found = runtime()?.block_on(Self::examine(self));
+    fn examine(&self, limit: Duration) -> Result<Report, Failure> {
+        let found = runtime()?.block_on(Self::examine(self, limit));
         Ok(doctor::report(self.to_string(), &found))
     }
 

@@ -73,11 +73,11 @@ fn zookeeper_doctor_finds_nothing_wrong_and_each_fault() {
     let frozen = (0..3).find(|number| *number != servers.leader()).unwrap();
     servers.kill(frozen);
     let less = report(&sandbox.run("doctor --json"));
-    assert!(found(&less, "ensemble").contains("2 of 3"), "{less}");
+    assert!(found(&less, "quorum").contains("2 of 3"), "{less}");
     is_documented(&sandbox, &less);
     let other = (0..3).find(|number| *number != frozen).unwrap();
     servers.kill(other);
     let down = sandbox.run("doctor --json");
     assert_ne!(down.code(), 0, "{}", down.stdout);
-    assert!(found(&report(&down), "ensemble").contains("without a majority"));
+    assert!(found(&report(&down), "quorum").contains("without a majority"));
 }

@@ -7,6 +7,8 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use leasehold::store::MemberStatus;
 use leasehold_redis::RedisStore;
 use serde_json::{Value, json};
@@ -17,8 +19,8 @@ use crate::output::time_text::millis;
 use snapshot::{Server, Snapshot};
 
 /// All checks of the servers of a store.
-pub(super) async fn report(store: &RedisStore) -> Result<Report, Failure> {
-    let snapshot = Snapshot::find(store.clone().read_only()).await?;
+pub(super) async fn report(store: &RedisStore, limit: Duration) -> Result<Report, Failure> {
+    let snapshot = Snapshot::find(store.clone().read_only(), limit).await?;
     let servers = snapshot.servers.iter().enumerate();
     let members = servers.map(|(index, server)| Subject {
         id: server.id.clone(),

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use leasehold::store::{MemberId, rough_span};
+use leasehold::store::MemberId;
 use leasehold::{Error, ErrorKind};
-use leasehold_redis::{Examination, KeyCensus, Need, Persistence, ServerFacts, Transport};
+use leasehold_redis::{Examination, KeyCensus, Need, Persistence, ServerFacts};
 
 use crate::output::finding::Finding;
-use crate::output::table::short;
 use crate::output::time_text::whole_seconds;
+use crate::store::checks::{self, Transport};
 
 /// What the checks of a server need to know about its store.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +36,7 @@ pub(super) fn of_unreachable(id: &MemberId, is_quorum: bool, error: &Error) -> V
             format!("start the server at {address}, or fix the network; {further}")
         }
     };
-    let why = "a server that does not answer grants no locks";
-    vec![Finding::red("reachable", error.reason(), why, remedy)]
+    vec![checks::unreachable(error, remedy)]
 }
 
 /// The checks of a server that was examined.
@@ -65,49 +64,38 @@ pub(super) fn judge(found: &Examination, context: MemberContext) -> Vec<Finding>
         Ok(keys) => self::keys(keys, &found.prefix),
         Err(error) => hidden("keys", error),
     });
-    findings.extend(round_trip(&found.round_trips));
+    findings.extend(checks::round_trip(&found.round_trips));
     findings
 }
 
-/// A fact that the user may not read is unknown, which is not a fault of the server.
+/// A fact that the user may not read.
 fn hidden(check: &'static str, error: &Error) -> Finding {
-    let found = format!("unknown: {}", error.reason());
     let remedy = match error.kind() {
         ErrorKind::Refused => "see the check `rights`",
         // A managed server may have no CONFIG at all.
         _ => "ask the operator of the server",
     };
-    Finding::yellow(check, found, "not checked", remedy)
+    checks::unknown(check, error, remedy)
 }
 
-fn encryption(transport: Transport) -> Finding {
-    let id = "encryption";
-    match transport {
-        Transport::ThisMachine => Finding::green(id, "the connection does not leave this machine"),
-        Transport::Tls => Finding::green(id, "TLS"),
-        Transport::PlainNetwork => Finding::yellow(
-            id,
-            "none",
-            "anyone on the network path can read the password and take locks",
-            "set tls-port 6380 in redis.conf, and use rediss://host:6380",
-        ),
-    }
+fn encryption(transport: leasehold_redis::Transport) -> Finding {
+    let transport = match transport {
+        leasehold_redis::Transport::ThisMachine => Transport::ThisMachine,
+        leasehold_redis::Transport::Tls => Transport::Tls,
+        leasehold_redis::Transport::PlainNetwork => Transport::PlainNetwork,
+    };
+    let remedy = "set tls-port 6380 in redis.conf, and use rediss://host:6380";
+    checks::encryption(transport, remedy)
 }
 
 fn version(facts: &ServerFacts) -> Finding {
-    let ServerFacts { version, .. } = facts;
-    let mut parts = version.split('.').map_while(|part| part.parse().ok());
-    let number: (u32, u32) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    let id = "version";
-    if number < (6, 2) {
-        let why = "locks need commands of Redis 6.2 or later";
-        return Finding::red(id, version, why, "update the server to Redis 7 or Valkey");
-    }
-    if number < (7, 0) {
+    let version = &facts.version;
+    if ((6, 2)..(7, 0)).contains(&checks::numbers(version)) {
         let why = "acquiring a free lock needs a script here, at twice the cost for the server";
-        return Finding::yellow(id, version, why, "update the server to Redis 7 or Valkey");
+        let remedy = "update the server to Redis 7 or Valkey";
+        return Finding::yellow("version", version, why, remedy);
     }
-    Finding::green(id, version)
+    checks::version(version, (6, 2))
 }
 
 fn role(facts: &ServerFacts) -> Finding {
@@ -338,26 +326,4 @@ fn keys(keys: &KeyCensus, prefix: &str) -> Finding {
         "unless the names never collide, use another ?prefix= in all clients"
     };
     Finding::yellow("keys", text, why, remedy)
-}
-
-/// A longer round trip does not fit the shortest time limit for a member, so short TTLs fail.
-const SLOW: Duration = Duration::from_millis(50);
-
-fn round_trip(sorted: &[Duration]) -> Option<Finding> {
-    let (median, longest) = (*sorted.get(sorted.len() / 2)?, *sorted.last()?);
-    let text = format!(
-        "median {}, max {} ({} samples)",
-        short(median),
-        short(longest),
-        sorted.len()
-    );
-    if median <= SLOW {
-        return Some(Finding::green("round_trip", text));
-    }
-    let why = format!(
-        "a server of a quorum has a twentieth of the TTL to answer; with TTLs below {} it is too slow",
-        rough_span(median * 20)
-    );
-    let remedy = "run clients closer to it, or use longer TTLs";
-    Some(Finding::yellow("round_trip", text, why, remedy))
 }

@@ -39,13 +39,10 @@ pub(super) struct NoVote {
     pub(super) again: Option<Duration>,
 }
 
-/// The time limit for all questions to one server.
-const LIMIT: Duration = Duration::from_secs(5);
-
 impl Snapshot {
-    /// Asks all servers of a store at once, which writes nothing.
-    pub(super) async fn find(store: RedisStore) -> Result<Self, Failure> {
-        let examined = ask_all(LIMIT, store.members().iter().map(RedisMember::examine)).await;
+    /// Asks all servers of a store at once, each for at most `limit`, which writes nothing.
+    pub(super) async fn find(store: RedisStore, limit: Duration) -> Result<Self, Failure> {
+        let examined = ask_all(limit, store.members().iter().map(RedisMember::examine)).await;
         let is_uninitialized = is_uninitialized(&examined);
         let health = if is_uninitialized {
             Vec::new()
