@@ -1,7 +1,8 @@
-//! Checks what neither clippy nor rustfmt checks: the size of files, the lints of each crate, the dependencies
+//! Checks what neither clippy nor rustfmt checks: the size of files and crates, the lints of each crate, the dependencies
 //! between crates and of the fuzz targets, the imports within each crate, where the command line names stores, what
 //! published crates need, that the tests of the known defects exist, and that the links of the pages lead somewhere.
 
+mod budget;
 mod fuzz;
 mod imports;
 mod known_defects;
@@ -14,11 +15,12 @@ use std::path::{Path, PathBuf};
 
 use crate::step::step;
 use crate::workspace::Workspace;
+use budget::Budget;
 use imports::Imports;
 pub(crate) use packages::published;
 
 /// How the names of files end that have rules.
-const RULED: [&str; 3] = [".rs", ".lua", "Cargo.toml"];
+const RULED: [&str; 4] = [".rs", ".lua", ".sql", "Cargo.toml"];
 
 /// Folders that hold no source.
 const MADE: [&str; 3] = [".git", "node_modules", "target"];
@@ -31,7 +33,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     step("lint", || {
         let mut violations = layers::check(workspace)?;
         violations.extend(packages::check(&workspace.root().join("crates"))?);
-        let mut imports = Imports::default();
+        let (mut imports, mut budget) = (Imports::default(), Budget::default());
         let mut sources = Vec::new();
         for folder in ["crates", "xtask", "bench"] {
             walk(&workspace.root().join(folder), &RULED, &mut |path| {
@@ -39,6 +41,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
                 let path = path.strip_prefix(workspace.root()).unwrap_or(path);
                 let path = path.to_string_lossy();
                 imports.add(&path, &text);
+                budget.add(&path, &text);
                 violations.extend(violation(&path, &text));
                 violations.extend(stores::violation(&path, &text));
                 sources.push(text);
@@ -56,6 +59,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
         let text = read(page)?;
         violations.extend(known_defects::check(page, &text, &sources));
         violations.extend(imports.violations());
+        violations.extend(budget.violations());
         for violation in &violations {
             println!("{violation}");
         }
@@ -112,6 +116,8 @@ fn violation(path: &str, text: &str) -> Option<String> {
         (!text.starts_with("-- ")).then(|| {
             format!("{path}: begin with a comment that says what the script does, with which KEYS and ARGV")
         })
+    } else if path.ends_with(".sql") {
+        None
     } else {
         let is_set = text.contains("\n[lints]\nworkspace = true\n");
         (!is_set).then(|| format!("{path}: `[lints] workspace = true` is missing"))
