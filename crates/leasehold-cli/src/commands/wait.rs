@@ -4,13 +4,14 @@ use std::mem;
 use std::time::Duration;
 
 use clap::Args;
-use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::Holder;
 use leasehold::{Client, Error};
 
 use crate::config;
 use crate::options::span::wait_span;
 use crate::options::store_args::StoreArgs;
+use crate::options::timeout_args::TimeoutArgs;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -34,6 +35,9 @@ pub(crate) struct WaitArgs {
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = ExitCode::BUSY.get())]
     pub(crate) busy_code: u8,
 
+    #[command(flatten)]
+    pub(crate) timeout: TimeoutArgs,
+
     /// The name of the lock.
     pub(crate) name: String,
 }
@@ -50,10 +54,10 @@ pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure
         let (mut pause, mut known, mut is_silent) = (SHORTEST, None, false);
         loop {
             // Each question has time for an answer, however short the rest of the wait.
-            let end = limit.map(|wait| (began + wait).max(SystemClock.now() + ANSWER_MIN));
-            let Some(asked) = until(end, client.holders(&args.name)).await else {
-                return Err(silent(args, limit.unwrap_or_default()));
-            };
+            let now = SystemClock.now();
+            let rest = limit.map(|wait| (began + wait).since(now).max(ANSWER_MIN));
+            let timeout = rest.map_or(args.timeout, |rest| args.timeout.at_most(rest));
+            let asked = timeout.within(client.holders(&args.name)).await.flatten();
             let waited = SystemClock.now().since(began);
             let is_over = limit.is_some_and(|wait| waited >= wait);
             match asked {
@@ -75,14 +79,17 @@ pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure
                         output.print_message(&Message::Warning(&text));
                     }
                 }
-                Err(error) => return Err(unknown(&client, &args.name, error).await),
+                Err(error) => {
+                    let unknown = unknown(&client, &args.name, error);
+                    return Err(args.timeout.within(unknown).await?);
+                }
             }
             if output.has_terminal() && waited >= LONGEST {
                 output.show_status(&Message::Waiting(Wait {
                     lock: &args.name,
                     holders: known.as_deref().unwrap_or_default(),
                     position: None,
-                    quorum_shortfall: None,
+                    outage: None,
                     so_far: waited,
                 }));
             }
@@ -93,22 +100,6 @@ pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure
             pause = (pause * 2).min(LONGEST);
         }
     })
-}
-
-async fn until<T>(end: Option<BootInstant>, future: impl Future<Output = T>) -> Option<T> {
-    match end {
-        Some(end) => within(&SystemClock, end, future).await,
-        None => Some(future.await),
-    }
-}
-
-fn silent(args: &WaitArgs, wait: Duration) -> Failure {
-    let text = format!(
-        "cannot tell whether lock {:?} is free: no answer within {}",
-        args.name,
-        humantime::format_duration(wait.max(ANSWER_MIN))
-    );
-    Failure::new(ExitCode::UNREACHABLE, text)
 }
 
 fn still_held(args: &WaitArgs, wait: Duration, holders: &[Holder]) -> Failure {
@@ -123,14 +114,12 @@ fn still_held(args: &WaitArgs, wait: Duration, holders: &[Holder]) -> Failure {
 
 /// Why it is unknown whether the lock is free, and what the servers know that answer.
 async fn unknown(client: &Client, name: &str, error: Error) -> Failure {
-    match minority::of_lock(client, name, error).await {
-        Ok(listing) => {
-            let known = minority::sentence(name, &listing);
-            let text = format!("cannot tell whether lock {name:?} is free: {known}");
-            Failure::new(ExitCode::UNREACHABLE, text)
-        }
-        Err(failure) => failure,
-    }
+    let (code, why) = match minority::of_lock(client, name, error).await {
+        Ok(listing) => (ExitCode::UNREACHABLE, minority::sentence(name, &listing)),
+        Err(failure) => (failure.code, failure.to_string()),
+    };
+    let text = format!("cannot tell whether lock {name:?} is free: {why}");
+    Failure::new(code, text)
 }
 
 /// The least time for an answer.

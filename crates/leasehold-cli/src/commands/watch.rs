@@ -8,10 +8,11 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::exact_span;
 
 use crate::options::span::wait_span;
+use crate::options::timeout_args::TimeoutArgs;
 use crate::output::failure::Failure;
 use crate::output::{self};
 
-/// The option of the subcommands that can be repeated.
+/// The options of the subcommands that can be repeated.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct WatchArgs {
     /// Show it again every SPAN [default: 2s].
@@ -27,6 +28,9 @@ pub(crate) struct WatchArgs {
         default_missing_value = "2s"
     )]
     watch: Option<Duration>,
+
+    #[command(flatten)]
+    timeout: TimeoutArgs,
 }
 
 pub(crate) fn watch_span(text: &str) -> Result<Duration, String> {
@@ -47,10 +51,10 @@ impl WatchArgs {
         mut text: impl AsyncFnMut() -> Result<String, Failure>,
     ) -> Result<(), Failure> {
         let Some(pause) = self.watch else {
-            return output::print(&text().await?);
+            return output::print(&self.timeout.within(text()).await??);
         };
         let is_terminal = io::stdout().is_terminal();
-        let (mut now, mut shown) = (text().await?, String::new());
+        let (mut now, mut shown) = (self.timeout.within(text()).await??, String::new());
         loop {
             let has_reader = if is_terminal {
                 // To the first column of the first line, then clear what follows.
@@ -68,9 +72,9 @@ impl WatchArgs {
             if !output::has_reader() {
                 return Ok(());
             }
-            now = text()
-                .await
-                .unwrap_or_else(|failure| format!("{failure}\n"));
+            let next = self.timeout.within(text()).await;
+            let next = next.map_err(Failure::from).flatten();
+            now = next.unwrap_or_else(|failure| format!("{failure}\n"));
         }
     }
 }

@@ -10,3 +10,4 @@ pub(crate) mod show_command;
 pub(crate) mod span;
 pub(crate) mod store_args;
 pub(crate) mod table_args;
+pub(crate) mod timeout_args;

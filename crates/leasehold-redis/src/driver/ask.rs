@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use leasehold::Error;
+use leasehold::store::LockRequest;
 use leasehold_quorum::{MemberIndex, Reply, Request};
 use tokio::sync::oneshot;
 
@@ -13,7 +14,7 @@ use crate::resp::{CommandWriter, Value};
 use crate::scripts::Script;
 
 /// How long a member may take for a request that is not of the engine.
-const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+const REQUEST_LIMIT: Duration = LockRequest::LIMIT_MAX;
 
 impl Driver {
     /// Sends commands to one member, and returns one reply for each of them. A reply may be an error of the

@@ -1,0 +1,44 @@
+use std::time::Duration;
+
+use clap::Args;
+use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::store::exact_span;
+use leasehold::{Error, ErrorKind};
+
+use crate::options::span::wait_span;
+
+/// How long a store may take to answer. Part of the subcommands that only look.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct TimeoutArgs {
+    /// Fail if the store has not answered within SPAN.
+    ///
+    /// The time includes connecting and the next server, and each picture of --watch has it anew. A single request to a server
+    /// never has more than 2s.
+    #[arg(long, value_name = "SPAN", value_parser = timeout_span, default_value = "5s")]
+    timeout: Duration,
+}
+
+pub(crate) fn timeout_span(text: &str) -> Result<Duration, String> {
+    match wait_span(text)? {
+        Duration::ZERO => Err("no store answers in no time; use a longer time".into()),
+        span => Ok(span),
+    }
+}
+
+impl TimeoutArgs {
+    /// The same, for a question that must be answered within `span` as well.
+    pub(crate) fn at_most(self, span: Duration) -> Self {
+        Self {
+            timeout: self.timeout.min(span),
+        }
+    }
+
+    /// Returns what `asking` does, unless it takes too long.
+    pub(crate) async fn within<T>(self, asking: impl Future<Output = T>) -> Result<T, Error> {
+        let end = SystemClock.now() + self.timeout;
+        within(&SystemClock, end, asking).await.ok_or_else(|| {
+            let text = format!("no answer within {}", exact_span(self.timeout));
+            Error::new(ErrorKind::Unreachable, text)
+        })
+    }
+}
