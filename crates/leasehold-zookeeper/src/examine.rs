@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures_util::future;
 use leasehold::clock::within;
 use leasehold::env::Env;
-use leasehold::store::exact_span;
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::HostPort;
 
@@ -90,10 +89,7 @@ async fn in_time<T>(
     answer: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     let answer = within(&*env.clock, env.clock.now() + limit, answer).await;
-    answer.unwrap_or_else(|| {
-        let text = format!("no answer within {}", exact_span(limit));
-        Err(Error::new(ErrorKind::Unreachable, text))
-    })
+    answer.unwrap_or_else(|| Err(Error::no_answer_within(limit)))
 }
 
 /// Asks one server about itself. If it does not allow that, it must at least open a session.

@@ -154,7 +154,7 @@ impl<'a> WaitReport<'a> {
                 _ => {}
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Why no client can have the lock, if so. A store without members says it by its answer to the request.

@@ -1,9 +1,8 @@
 use std::time::Duration;
 
 use clap::Args;
+use leasehold::Error;
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::exact_span;
-use leasehold::{Error, ErrorKind};
 
 use crate::options::span::wait_span;
 
@@ -36,9 +35,7 @@ impl TimeoutArgs {
     /// Returns what `asking` does, unless it takes too long.
     pub(crate) async fn within<T>(self, asking: impl Future<Output = T>) -> Result<T, Error> {
         let end = SystemClock.now() + self.timeout;
-        within(&SystemClock, end, asking).await.ok_or_else(|| {
-            let text = format!("no answer within {}", exact_span(self.timeout));
-            Error::new(ErrorKind::Unreachable, text)
-        })
+        let answer = within(&SystemClock, end, asking).await;
+        answer.ok_or_else(|| Error::no_answer_within(self.timeout))
     }
 }

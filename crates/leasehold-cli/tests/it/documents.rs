@@ -81,7 +81,8 @@ fn subcommands_of(sandbox: &Sandbox, subcommand: &str) -> Vec<String> {
 fn options_of(sandbox: &Sandbox, subcommand: &str) -> Vec<String> {
     let help = sandbox.run(&format!("{subcommand} --help")).stdout;
     let (_, listed) = help.split_once("\nOptions:\n").unwrap();
-    let listed = listed.split("\n\nEnvironment:").next().unwrap();
+    // Examples, environments, and the exit status come next.
+    let listed = listed.split("\n\nE").next().unwrap();
     // The descriptions of options are indented further.
     let lines = listed.lines().filter(|line| !line.starts_with("        "));
     let words =

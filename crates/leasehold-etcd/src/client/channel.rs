@@ -60,10 +60,7 @@ async fn encrypted(server: &HostPort, tls: &TlsClient) -> Result<TlsStream<TcpSt
 /// Connects to the first address of the server that answers.
 async fn connected(server: &HostPort) -> Result<TcpStream, Error> {
     let stream = connect(&server.host, server.port).await;
-    let stream = stream.map_err(|error| {
-        let text = format!("tcp connect error: {error}");
-        Error::new(ErrorKind::Unreachable, text).with_source(error)
-    })?;
+    let stream = stream.map_err(Error::no_connection)?;
     // Without it, small requests wait for the answers to earlier ones. They then are slower, not wrong.
     let _ = stream.set_nodelay(true);
     Ok(stream)
@@ -74,6 +71,10 @@ fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
 }
 
 fn unreachable(error: tonic::transport::Error) -> Error {
+    let sources = std::iter::successors(Some(&error as &dyn std::error::Error), |it| it.source());
+    if let Some(error) = sources.filter_map(|it| it.downcast_ref::<Error>()).next() {
+        return error.clone();
+    }
     let text = shown(&error, &error.to_string());
     Error::new(ErrorKind::Unreachable, text)
 }

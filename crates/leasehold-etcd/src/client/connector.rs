@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::store::{SessionContext, exact_span, locked};
+use leasehold::store::{SessionContext, locked};
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::{HostPort, TlsClient, race};
 use tonic::metadata::AsciiMetadataValue;
@@ -90,10 +90,7 @@ impl Connector {
                 return Ok(connection);
             }
             Some(Err(failures)) => failures.into_iter().next_back(),
-            None => {
-                let text = format!("no connection within {}", exact_span(LIMIT));
-                Some(Error::new(ErrorKind::Unreachable, text).with_store(self.servers()))
-            }
+            None => Some(Error::no_connection_within(LIMIT).with_store(self.servers())),
         };
         let failed =
             failed.unwrap_or_else(|| Error::new(ErrorKind::InvalidInput, "no server is named"));

@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::Shared;
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::{BoxFuture, SessionContext, exact_span, locked};
+use leasehold::store::{BoxFuture, SessionContext, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::sync::oneshot;
 
@@ -190,7 +190,6 @@ impl fmt::Debug for EtcdClient {
 }
 
 fn silent(connection: &Connection, limit: Duration) -> Failure {
-    let text = format!("no answer within {}", exact_span(limit));
-    let error = Error::new(ErrorKind::Unreachable, text).with_store(connection.server.clone());
+    let error = Error::no_answer_within(limit).with_store(connection.server.clone());
     Failure::Other(error.with_unknown_effect())
 }

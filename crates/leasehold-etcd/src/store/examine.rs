@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future;
+use leasehold::Error;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::env::Env;
-use leasehold::store::{LockRequest, SessionContext, exact_span};
-use leasehold::{Error, ErrorKind};
+use leasehold::store::{LockRequest, SessionContext};
 use leasehold_credentials::HostPort;
 use tokio::runtime::Handle;
 
@@ -132,10 +132,7 @@ impl Deadline {
     /// Returns the answer, unless it comes too late.
     async fn of<T>(self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let answer = within(&SystemClock, self.end, answer).await;
-        answer.unwrap_or_else(|| {
-            let text = format!("no answer within {}", exact_span(self.limit));
-            Err(Error::new(ErrorKind::Unreachable, text))
-        })
+        answer.unwrap_or_else(|| Err(Error::no_answer_within(self.limit)))
     }
 }
 

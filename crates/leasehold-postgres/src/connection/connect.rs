@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::{BoxFuture, exact_span};
+use leasehold::store::BoxFuture;
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::{TlsClient, race};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -148,10 +148,7 @@ impl Place {
         let opened = match self.settings.config.get_connect_timeout() {
             Some(limit) => {
                 let opened = within(&SystemClock, SystemClock.now() + *limit, opening).await;
-                opened.unwrap_or_else(|| {
-                    let text = format!("no connection within {}", exact_span(*limit));
-                    Err(Error::new(ErrorKind::Unreachable, text))
-                })
+                opened.unwrap_or_else(|| Err(Error::no_connection_within(*limit)))
             }
             None => opening.await,
         };
@@ -166,7 +163,7 @@ impl Place {
             config.password(file.read(&config, server).await?);
         }
         let socket = socket::open(server, &config).await;
-        let socket = socket.map_err(failure::of_socket)?;
+        let socket = socket.map_err(Error::no_connection)?;
         let opened = match &self.tls {
             None => {
                 let stream = Bounded::new(socket, heard.clone());

@@ -96,12 +96,6 @@ pub(crate) fn of_connecting(error: tokio_postgres::Error) -> Error {
     }
 }
 
-/// The same, if the server could not be reached at all.
-pub(crate) fn of_socket(error: io::Error) -> Error {
-    let text = format!("error connecting to server: {error}");
-    Error::new(ErrorKind::Unreachable, text).with_source(error)
-}
-
 /// Returns the error of several servers that all failed. A wait makes sense if it does for one of them.
 pub(crate) fn of_all(mut failures: Vec<(String, Error)>) -> Error {
     failures.sort_by_key(|(_, error)| (!error.is_not_ready(), !error.is_retryable()));

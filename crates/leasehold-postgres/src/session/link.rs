@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::{Shared, try_join_all};
 use leasehold::clock::{BootInstant, WallTime, within};
-use leasehold::store::{LockRequest, SessionContext, background, exact_span, locked};
+use leasehold::store::{LockRequest, SessionContext, background, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -131,7 +131,7 @@ impl Slot {
     ) -> Result<T, Error> {
         let opening = limit.max(LockRequest::LIMIT_MAX);
         let link = self.in_time(opening, self.link()).await;
-        let link = link.unwrap_or_else(|| Err(no_connection(opening)))?;
+        let link = link.unwrap_or_else(|| Err(Error::no_connection_within(opening)))?;
         let _sent = Sent::new(self, &link, limit);
         match self.in_time(limit, work(&link)).await {
             Some(Ok(answer)) => Ok(answer),
@@ -145,10 +145,7 @@ impl Slot {
                     _ => Err(error),
                 }
             }
-            None => {
-                let text = format!("no answer within {}", exact_span(limit));
-                Err(Error::new(ErrorKind::Unreachable, text).with_unknown_effect())
-            }
+            None => Err(Error::no_answer_within(limit).with_unknown_effect()),
         }
     }
 
@@ -219,7 +216,7 @@ impl Slot {
                 break;
             }
         }
-        Err(no_connection(SILENCE_MAX))
+        Err(Error::no_connection_within(SILENCE_MAX))
     }
 
     async fn connect(&self, heard: &Heard) -> Result<Link, Error> {
@@ -329,13 +326,6 @@ impl Drop for Link {
 const GREETING: &str = "select number, coalesce(pg_catalog.current_setting('leasehold_client.session', true) operator(pg_catalog.=) 'on', false), \
      pg_catalog.int8(pg_catalog.date_part('epoch'::pg_catalog.text, pg_catalog.clock_timestamp()) operator(pg_catalog.*) 1000000::pg_catalog.float8) \
      from leasehold.version";
-
-fn no_connection(limit: Duration) -> Error {
-    Error::new(
-        ErrorKind::Unreachable,
-        format!("no connection within {}", exact_span(limit)),
-    )
-}
 
 /// The task of a connection. It ends with the connection, or when its client and its requests are gone.
 async fn drive(mut driver: Driver, closed: CancellationToken, waits: Option<Arc<Waits>>) {

@@ -3,7 +3,7 @@ pub(crate) mod index;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, Error, Incarnation, exact_span};
+use leasehold_types::{BootInstant, Error, Incarnation};
 
 use crate::member::index::MemberIndex;
 use crate::messages::{Lease, RequestId};
@@ -293,8 +293,7 @@ const AT_WORK: Duration = Duration::from_millis(100);
 
 /// Returns the error of a request that reached its limit.
 pub(crate) fn late(limit: Duration) -> Error {
-    let text = format!("no answer within {}", exact_span(limit));
-    Error::new(leasehold_types::ErrorKind::Unreachable, text).with_unknown_effect()
+    Error::no_answer_within(limit).with_unknown_effect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, Error, ErrorKind, MemberStatus, exact_span};
+use leasehold_types::{BootInstant, Error, ErrorKind, MemberStatus};
 
 use super::{Asked, Connection, MemberEvent, Membership};
 use crate::member::index::MemberIndex;
@@ -62,8 +62,7 @@ impl Membership {
                 let (asked, sent) = (*asked, asked.sent);
                 state.silent_since.get_or_insert(sent);
                 self.changed = true;
-                let text = format!("no answer within {}", exact_span(asked.limit));
-                let error = self.named(member, Error::new(ErrorKind::Unreachable, text));
+                let error = self.named(member, Error::no_answer_within(asked.limit));
                 self.failed(member, &error);
                 self.note_unanswered(member, asked, &error);
                 self.miss(now, member, error);

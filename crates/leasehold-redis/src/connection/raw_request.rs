@@ -1,9 +1,8 @@
 use std::time::Duration;
 
 use foldhash::HashMap;
+use leasehold::Error;
 use leasehold::clock::BootInstant;
-use leasehold::store::exact_span;
-use leasehold::{Error, ErrorKind};
 use tokio::sync::oneshot;
 
 use crate::resp::Value;
@@ -80,8 +79,7 @@ impl RawRequests {
     /// Ends the raw requests that no server answered in time.
     pub(crate) fn handle_timeout(&mut self, now: BootInstant) {
         for (_, waiting) in self.open.extract_if(|_, waiting| waiting.deadline <= now) {
-            let silent = format!("no answer within {}", exact_span(waiting.limit));
-            let error = Error::new(ErrorKind::Unreachable, silent).with_unknown_effect();
+            let error = Error::no_answer_within(waiting.limit).with_unknown_effect();
             let _ = waiting.sender.send(Err(error));
         }
     }

@@ -54,14 +54,12 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 impl Stream {
     /// Connects to the server.
     pub(crate) async fn open(url: &RedisUrl, tls: Option<&Tls>) -> Result<Self, Error> {
-        let failed = |error: io::Error| {
-            let message = format!("no connection: {error}");
-            Error::new(ErrorKind::Unreachable, message).with_source(error)
-        };
         match &url.address {
             #[cfg(unix)]
             Address::Unix(path) => {
-                let stream = UnixStream::connect(path).await.map_err(failed)?;
+                let stream = UnixStream::connect(path)
+                    .await
+                    .map_err(Error::no_connection)?;
                 Ok(Self::Unix(stream))
             }
             // No URL has such an address.
@@ -69,8 +67,8 @@ impl Stream {
             Address::Unix(_) => Err(failed(io::ErrorKind::Unsupported.into())),
             Address::Tcp { host, port, .. } => {
                 let connected = leasehold_credentials::connect(host, *port);
-                let stream = connected.await.map_err(failed)?;
-                prepare(&stream).map_err(failed)?;
+                let stream = connected.await.map_err(Error::no_connection)?;
+                prepare(&stream).map_err(Error::no_connection)?;
                 match tls {
                     Some(tls) => Ok(Self::Tls(Box::new(tls.wrap(stream, host).await?))),
                     None => Ok(Self::Tcp(stream)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::clock::within;
 use leasehold::env::Env;
-use leasehold::store::{exact_span, rough_span};
+use leasehold::store::rough_span;
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::MemberIndex;
 
@@ -100,10 +100,7 @@ impl ConnectionTask {
     fn silent(&self, limit: Duration) -> Error {
         let Connector { tls, url, .. } = &self.connector;
         let unanswered = tls.as_ref().and_then(|tls| tls.unanswered(&url.address));
-        unanswered.unwrap_or_else(|| {
-            let text = format!("no connection within {}", exact_span(limit));
-            Error::new(ErrorKind::Unreachable, text)
-        })
+        unanswered.unwrap_or_else(|| Error::no_connection_within(limit))
     }
 
     /// Waits until the connection breaks, which other tasks read and write. Returns the reason, and whether the server

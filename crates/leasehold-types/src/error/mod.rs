@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ClientId, Fence, Key, MemberId, rough_span};
+use crate::{ClientId, Fence, Key, MemberId, exact_span, rough_span};
 
 pub use kind::{Effect, ErrorKind};
 pub use lost_reason::LostReason;
@@ -53,6 +53,24 @@ impl Error {
             holder: None,
             source: None,
         }))
+    }
+
+    /// Returns the error of a server that could not be reached, so nothing was sent.
+    pub fn no_connection(reason: impl StdError + Send + Sync + 'static) -> Self {
+        let message = format!("no connection: {reason}");
+        Self::new(ErrorKind::Unreachable, message).with_source(reason)
+    }
+
+    /// Returns the error of a server that could not be reached within `limit`.
+    pub fn no_connection_within(limit: Duration) -> Self {
+        let message = format!("no connection within {}", exact_span(limit));
+        Self::new(ErrorKind::Unreachable, message)
+    }
+
+    /// Returns the error of a server that did not answer within `limit`. The caller knows whether it was asked for an effect.
+    pub fn no_answer_within(limit: Duration) -> Self {
+        let message = format!("no answer within {}", exact_span(limit));
+        Self::new(ErrorKind::Unreachable, message)
     }
 
     /// Returns the error of a resource that refuses `fence` because it has seen `greatest`, if that is

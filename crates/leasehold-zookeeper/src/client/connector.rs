@@ -184,10 +184,8 @@ impl Servers {
         let timeout = resumed.map_or(timeout, |resumed| resumed.timeout);
         let greeting = self.greet(server, resumed, timeout, clock);
         let greeting = within(&**clock, clock.now() + limit, greeting).await;
-        greeting.unwrap_or_else(|| {
-            let text = format!("{server} does not answer within {}", exact_span(limit));
-            Err(Error::new(ErrorKind::Unreachable, text))
-        })
+        greeting
+            .unwrap_or_else(|| Err(Error::no_answer_within(limit).with_store(server.to_string())))
     }
 
     async fn greet(
@@ -240,10 +238,9 @@ impl Servers {
     /// Connects to a server.
     pub(crate) async fn connect(&self, server: &HostPort) -> Result<Box<dyn Stream>, Error> {
         let connecting = leasehold_credentials::connect(&server.host, server.port);
-        let stream = connecting.await.map_err(|error| {
-            let text = format!("no connection to {server}: {error}");
-            Error::new(ErrorKind::Unreachable, text).with_source(error)
-        })?;
+        let stream = connecting.await;
+        let stream =
+            stream.map_err(|error| Error::no_connection(error).with_store(server.to_string()))?;
         // Without it, small requests wait for the answers to earlier ones. They then are slower, not wrong.
         let _ = stream.set_nodelay(true);
         Ok(match &self.tls {

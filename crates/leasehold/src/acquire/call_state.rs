@@ -67,8 +67,16 @@ impl<'a> CallState<'a> {
             *last = Some(reason);
             events.send(|| LockEvent::Waiting {
                 key: self.key.clone(),
-                reason: report.clone(),
+                reason: self.named(report.clone()),
             });
+        }
+    }
+
+    fn named(&self, report: Report) -> Report {
+        let store = self.context.store.to_string();
+        match report {
+            Report::Unavailable(error) => Report::Unavailable(error.with_store(store)),
+            busy @ Report::Busy(_) => busy,
         }
     }
 

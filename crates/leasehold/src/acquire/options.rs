@@ -46,8 +46,7 @@ impl LockOptions {
 
     /// Returns the error of an attempt that got no answer within `limit`.
     pub(super) fn too_late(context: &ClientContext, limit: Duration) -> Error {
-        let text = format!("no answer within {}", exact_span(limit));
-        Error::new(ErrorKind::Unreachable, text)
+        Error::no_answer_within(limit)
             .with_store(context.store.to_string())
             .with_unknown_effect()
     }

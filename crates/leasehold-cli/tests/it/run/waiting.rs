@@ -3,11 +3,11 @@ use std::os::unix::process::ExitStatusExt as _;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::support::harness::Sandbox;
 use crate::support::processes;
-use crate::support::program::{assert_fields, sh};
+use crate::support::program::sh;
 
 #[test]
 fn one_waits_says_for_whom_and_then_runs() {
@@ -81,9 +81,10 @@ fn wait_says_why_no_server_answers() {
         let sandbox = Sandbox::on(&[format!("{scheme}://127.0.0.1:1")]);
         let refused = sandbox.run("run -w 1s --json-file events x touch ran");
         let why = "Connection refused";
-        refused.fails(69, &["waiting for lock \"x\": ", "127.0.0.1:1: ", why]);
-        let waiting: Value = serde_json::from_str(&sandbox.lines_in("events")[0]).unwrap();
-        assert_fields(&waiting, json!({"event": "waiting", "lock": "x"}));
+        refused.fails(69, &["waiting for lock \"x\": ", "127.0.0.1:1", why]);
+        let events = sandbox.lines_in("events").into_iter();
+        let mut events = events.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+        let waiting = events.find(|event| event["event"] == "waiting").unwrap();
         let reason = waiting["reason"].as_str().unwrap();
         assert!(reason.contains(why), "{waiting}");
         assert!(!sandbox.path("ran").exists());

@@ -226,7 +226,8 @@ async fn wait_that_ends_returns_the_last_answer() {
     let asked = fixture.now();
     let error = waiting.await.unwrap().unwrap_err();
     assert!(error.is_busy(), "{error}");
-    assert_eq!(error.effect(), Effect::Unknown, "the attempt is still out");
+    let given_back = "what the attempt gets is given back";
+    assert_eq!(error.effect(), Effect::None, "{given_back}");
     assert!(fixture.now().since(asked) < Duration::from_secs(2));
     let error = fixture
         .client
