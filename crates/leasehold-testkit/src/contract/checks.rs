@@ -138,6 +138,7 @@ pub(super) const CHECKS: &[Check] = checks! {
     }
     idle, Counts []::{
         w1_idle_wait_asks_rarely,
+        w6_more_waiters_cost_no_more_requests,
     }
     outage, Network []::{
         w2_frozen_server_is_reported_and_survived,

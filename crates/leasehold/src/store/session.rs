@@ -64,6 +64,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     ///   share the lock or want a permit. Only two kinds of request may come before it: those that already
     ///   waited while another writer held the lock, and those that go ahead of the queue. An endless
     ///   stream of readers or writers does not keep the others waiting without end.
+    /// - **W6** While nothing changes, how many requests a session sends for its waiters of a lock does not depend on their
+    ///   number.
     ///
     /// # Errors
     ///
