@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{ClientInfo, LockRequest, Owner, Permits};
+use leasehold::look::{ClientInfo, Owner};
+use leasehold::store::{LockRequest, Permits};
 use leasehold::{Fence, Key, Mode};
 use prost::Message as _;
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{AcquireError, LockRequest, Owner, Progress, Report, SessionContext, Store};
+use leasehold::look::Owner;
+use leasehold::store::{AcquireError, LockRequest, Progress, Report, SessionContext, Store};
 use leasehold::{Client, Key, Lock};
 use leasehold_file::FileStore;
 use tokio::runtime::Handle;

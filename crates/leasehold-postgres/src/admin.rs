@@ -1,6 +1,7 @@
 //! Breaking locks.
 
-use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, LockRequest};
+use leasehold::look::{BreakRecord, BrokenLease};
+use leasehold::store::{Admin, BoxFuture, LockRequest};
 use leasehold::{Error, Key};
 use tokio_postgres::types::Type;
 

@@ -1,6 +1,6 @@
 //! How clients and breaks are written in the tables, as JSON that people can query.
 
-use leasehold::store::{BreakRecord, ClientInfo};
+use leasehold::look::{BreakRecord, ClientInfo};
 use leasehold::{Error, ErrorKind};
 
 /// Returns the text of a client.

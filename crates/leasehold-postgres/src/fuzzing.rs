@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use leasehold::Key;
 use leasehold::clock::WallTime;
-use leasehold::store::{ClientInfo, LockRequest, Owner};
+use leasehold::look::{ClientInfo, Owner};
+use leasehold::store::LockRequest;
 
 use crate::client_text;
 use crate::password_file;

@@ -1,10 +1,8 @@
 //! Holders and waiters, for people.
 
 use leasehold::clock::WallTime;
-use leasehold::store::{
-    BoxFuture, Holder, Inspection, ListedLock, LockListing, LockRequest, Owner, Pattern, Ticket,
-    Waiter,
-};
+use leasehold::look::{Holder, ListedLock, LockListing, Owner, Pattern, Waiter};
+use leasehold::store::{BoxFuture, Inspection, LockRequest, Ticket};
 use leasehold::{Error, ErrorKind, Fence, Key};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;

@@ -1,7 +1,8 @@
 //! Values next to locks.
 
+use leasehold::look::Pattern;
 use leasehold::store::{
-    BoxFuture, LockRequest, Opened, Pattern, Reading, RecordKey, RecordWrite, Records, Version,
+    BoxFuture, LockRequest, Opened, Reading, RecordKey, RecordWrite, Records, Version,
     WriteOutcome, Written,
 };
 use leasehold::{Error, ErrorKind, Fence, Key};

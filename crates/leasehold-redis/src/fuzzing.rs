@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::env::SystemEntropy;
-use leasehold::store::{ClientInfo, LockRequest, MemberId, MemberSet, Owner, Permits, RunId};
+use leasehold::look::{ClientInfo, Owner};
+use leasehold::member::{MemberId, MemberSet, RunId};
+use leasehold::store::{LockRequest, Permits};
 use leasehold::{Fence, Key, Mode};
 use leasehold_quorum::{
     Config, Engine, Lease, MemberIndex, Notification, Now, Operation, OperationId, Position,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use leasehold::store::{BreakOptions, Pattern, Store};
+use leasehold::look::{BreakOptions, Pattern};
+use leasehold::store::Store;
 use leasehold::{Client, Error, ErrorKind};
 
 #[path = "minimal_store/store.rs"]

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::future::{join, join_all};
 use leasehold::Client;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
-use leasehold::store::ClientId;
+use leasehold::look::ClientId;
 use leasehold_testkit::servers::Zookeeper;
 use leasehold_zookeeper::ZooKeeperStore;
 

@@ -13,9 +13,9 @@ use crate::lease::ClientCore;
 use crate::lock::Lock;
 use crate::record::Record;
 use crate::runtime::background::Background;
-use crate::store::{Guarantees, MemberHealth, Store};
+use crate::store::{Guarantees, Store};
 use crate::telemetry::LockEvents;
-use crate::types::{ClientId, Error, Holder, Key, Waiter};
+use crate::types::{ClientId, Error, Holder, Key, MemberHealth, Waiter};
 
 /// One process's access to its locks: a store, a background thread, and the task that renews the leases.
 ///
@@ -288,14 +288,14 @@ impl ClientBuilder {
     }
 
     /// Sets the user whom people see when they inspect the client's locks. Default: none. At most
-    /// [`ClientInfo::LABEL_MAX`](crate::store::ClientInfo::LABEL_MAX) bytes are kept.
+    /// [`ClientInfo::LABEL_MAX`](crate::look::ClientInfo::LABEL_MAX) bytes are kept.
     pub fn user(mut self, name: impl Into<String>) -> Self {
         self.identity.user = Some(name.into());
         self
     }
 
     /// Sets a text that describes the client to people who inspect its locks. Default: none. At
-    /// most [`ClientInfo::LABEL_MAX`](crate::store::ClientInfo::LABEL_MAX) bytes are kept.
+    /// most [`ClientInfo::LABEL_MAX`](crate::look::ClientInfo::LABEL_MAX) bytes are kept.
     pub fn label(mut self, text: impl Into<String>) -> Self {
         self.identity.label = Some(text.into());
         self
@@ -303,7 +303,7 @@ impl ClientBuilder {
 
     /// Says what runs while the client holds its locks, usually a command line. Default: none: the
     /// library reads no command line, which may contain secrets. Every user of the store can read this
-    /// text. At most [`ClientInfo::COMMAND_MAX`](crate::store::ClientInfo::COMMAND_MAX) bytes are kept.
+    /// text. At most [`ClientInfo::COMMAND_MAX`](crate::look::ClientInfo::COMMAND_MAX) bytes are kept.
     pub fn command(mut self, line: impl Into<String>) -> Self {
         self.identity.command = Some(line.into());
         self

@@ -4,8 +4,7 @@ use crate::election::Announcement;
 use crate::handle::Handle;
 use crate::handle::text as handle_text;
 use crate::once::OnceState;
-use crate::store::DataGeneration;
-use crate::types::{Key, Owner, Pattern};
+use crate::types::{DataGeneration, Key, Owner, Pattern};
 
 /// The text of a handle, and what is inside it.
 pub fn handle(bytes: &[u8]) {

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use crate::env::clock::BootInstant;
 use crate::lease::{ClientCore, HeldLease};
-use crate::store::{LostReason, ReleaseReply};
-use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, exact_span, forked, rough_span};
+use crate::store::ReleaseReply;
+use crate::types::{
+    Error, ErrorKind, Fence, Key, LostReason, Mode, Owner, exact_span, forked, rough_span,
+};
 
 /// A held lock, until it is released, dropped or lost.
 ///

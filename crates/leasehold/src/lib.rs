@@ -104,7 +104,9 @@ pub mod fencing;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod handle;
+pub mod look;
 pub mod manual;
+pub mod member;
 pub mod memory;
 pub mod once;
 pub mod record;

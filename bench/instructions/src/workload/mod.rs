@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use leasehold::Client;
+use leasehold::member::MemberHealth;
 use leasehold::memory::MemoryStore;
-use leasehold::store::{MemberHealth, Store};
+use leasehold::store::Store;
 use leasehold_redis::RedisStore;
 
 use crate::exit::Fallible;

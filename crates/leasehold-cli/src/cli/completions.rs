@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use clap_complete::Shell;
-use leasehold::store::Pattern;
+use leasehold::look::Pattern;
 use leasehold::store::background::thread;
 use nix::unistd::dup2_stderr;
 

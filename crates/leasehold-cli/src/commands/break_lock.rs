@@ -1,5 +1,5 @@
 use clap::Args;
-use leasehold::store::{
+use leasehold::look::{
     BreakOptions, BreakOutcome, BreakRecord, BreakTarget, BrokenLease, Holder, Owner,
 };
 use leasehold::{Client, Fence};

@@ -1,7 +1,7 @@
 use clap::Args;
 use leasehold::Error;
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
-use leasehold::store::{ListedLock, LockListing, Pattern};
+use leasehold::look::{ListedLock, LockListing, Pattern};
 use serde_json::{Value, json};
 
 use crate::commands::watch::WatchArgs;
@@ -161,7 +161,7 @@ mod tests {
     use crate::output::locks::lock_table::tests::list_locks;
     use clap::Parser;
     use leasehold::ErrorKind;
-    use leasehold::store::{MemberFailure, MemberId};
+    use leasehold::member::{MemberFailure, MemberId};
 
     #[derive(Parser)]
     struct Line {

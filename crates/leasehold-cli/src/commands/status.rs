@@ -2,7 +2,7 @@ use clap::Args;
 use futures_util::future::{join, try_join3};
 use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::store::{BreakRecord, Holder, LockListing, Waiter};
+use leasehold::look::{BreakRecord, Holder, LockListing, Waiter};
 use serde_json::{Value, json};
 
 use crate::commands::watch::WatchArgs;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::store::Holder;
+use leasehold::look::Holder;
 use leasehold::{Client, Error};
 
 use crate::config;

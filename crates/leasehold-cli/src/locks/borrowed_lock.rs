@@ -2,7 +2,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
-use leasehold::store::Holder;
+use leasehold::look::Holder;
 use leasehold::{Client, Error, Mode};
 
 use crate::locks::outer_runs::OuterLock;

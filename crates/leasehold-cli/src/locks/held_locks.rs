@@ -1,7 +1,7 @@
 use std::future::pending;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::Owner;
+use leasehold::look::Owner;
 use leasehold::{Guard, GuardSet};
 use serde_json::{Map, Value};
 

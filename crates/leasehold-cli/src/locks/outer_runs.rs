@@ -1,6 +1,6 @@
 use std::env;
 
-use leasehold::store::Holder;
+use leasehold::look::Holder;
 use leasehold::{Guard, Mode};
 use nix::unistd::{Pid, getpgrp};
 use serde::{Deserialize, Serialize};
@@ -132,7 +132,8 @@ impl OuterLock {
 mod tests {
     use super::*;
     use leasehold::env::SystemEntropy;
-    use leasehold::store::{ClientId, Owner, Permits};
+    use leasehold::look::{ClientId, Owner};
+    use leasehold::store::Permits;
 
     fn owner() -> Owner {
         Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy)

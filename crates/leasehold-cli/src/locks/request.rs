@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::Holder;
+use leasehold::look::Holder;
 use leasehold::{Client, Effect, Error, ErrorKind, GuardSet, LockSet, Mode};
 
 use crate::locks::borrowed_lock::{self, BorrowedLock};

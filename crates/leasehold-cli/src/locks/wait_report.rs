@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::{Holder, Order, Owner, Report, Waiter};
+use leasehold::look::{Holder, Owner, Waiter};
+use leasehold::store::{Order, Report};
 use leasehold::telemetry::{LockEvent, LockEvents};
 use leasehold::{Client, Error, Key};
 

@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use leasehold::store::ClientInfo;
+use leasehold::look::ClientInfo;
 
 use crate::options::defaults::Defaults;
 use crate::options::show_command::ShowCommand;

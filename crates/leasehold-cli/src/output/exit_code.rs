@@ -1,7 +1,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{self, ExitStatus};
 
-use leasehold::store::MemberFailure;
+use leasehold::member::MemberFailure;
 use leasehold::{Error, ErrorKind};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -134,7 +134,7 @@ impl From<ExitCode> for process::ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::store::MemberId;
+    use leasehold::member::MemberId;
 
     fn no_quorum(kinds: &[ErrorKind]) -> Error {
         let members = kinds

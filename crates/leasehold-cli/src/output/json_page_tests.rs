@@ -4,8 +4,8 @@ use std::time::Duration;
 use leasehold::clock::WallTime;
 use leasehold::election::LeaderChange;
 use leasehold::env::{Env, SystemEntropy};
+use leasehold::look::{BreakRecord, Owner};
 use leasehold::memory::MemoryStore;
-use leasehold::store::{BreakRecord, Owner};
 use leasehold::{Client, Error, ErrorKind, Fence};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::BreakRecord;
+use leasehold::look::BreakRecord;
 use leasehold::{Fence, GuardSet};
 use serde_json::{Map, Value, json};
 

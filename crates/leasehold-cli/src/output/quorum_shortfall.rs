@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::store::{MemberFailure, MemberHealth, MemberRecord, MemberStatus};
+use leasehold::member::{MemberFailure, MemberHealth, MemberRecord, MemberStatus};
 
 use crate::output::time_text::whole_seconds;
 
@@ -146,7 +146,7 @@ impl fmt::Display for QuorumShortfall {
 mod tests {
     use super::*;
     use leasehold::clock::WallTime;
-    use leasehold::store::{DataGeneration, MemberId, MemberRecord, MemberSet, RunId};
+    use leasehold::member::{DataGeneration, MemberId, MemberRecord, MemberSet, RunId};
     use leasehold::{Error, ErrorKind};
 
     fn member(id: &str, out_for: Option<u64>) -> MemberHealth {

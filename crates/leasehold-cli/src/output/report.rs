@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use leasehold::store::MemberId;
+use leasehold::member::MemberId;
 use serde_json::{Value, json};
 
 use crate::output::colour::Style;

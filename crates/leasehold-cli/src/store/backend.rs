@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{Owner, Store};
+use leasehold::look::Owner;
+use leasehold::store::Store;
 use serde_json::{Value, json};
 
 use crate::output::failure::Failure;

@@ -32,7 +32,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use leasehold::Client;
-use leasehold::store::{Expiry, Owner, Store};
+use leasehold::look::Owner;
+use leasehold::store::{Expiry, Store};
 
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::store::{MemberId, MemberRecord, MemberSet, MemberStatus};
+use leasehold::member::{MemberId, MemberRecord, MemberSet, MemberStatus};
 use leasehold_redis::{RedisMember, RedisStore};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 

@@ -12,7 +12,8 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
-use leasehold::store::{Expiry, Owner};
+use leasehold::look::Owner;
+use leasehold::store::Expiry;
 use nix::sys::signal::Signal;
 
 use crate::guardian::release_order::ReleaseOrder;

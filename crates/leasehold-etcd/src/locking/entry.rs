@@ -1,7 +1,8 @@
 //! One entry in the directory of a lock: a holder or a waiter.
 #![deny(clippy::disallowed_types)]
 
-use leasehold::store::{ClientInfo, Owner, Permits};
+use leasehold::look::{ClientInfo, Owner};
+use leasehold::store::Permits;
 use leasehold::{Fence, Mode};
 use serde::{Deserialize, Serialize};
 
@@ -161,7 +162,7 @@ impl Entry {
 pub(super) mod tests {
     use leasehold::clock::WallTime;
     use leasehold::env::{Env, SystemEntropy};
-    use leasehold::store::ClientId;
+    use leasehold::look::ClientId;
 
     use super::*;
 

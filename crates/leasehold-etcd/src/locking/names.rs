@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use leasehold::Key;
 use leasehold::clock::WallTime;
-use leasehold::store::{BreakRecord, Owner, RECORD_MEMORY};
+use leasehold::look::{BreakRecord, Owner};
+use leasehold::store::RECORD_MEMORY;
 
 /// The names of the keys under one prefix. The keys of a lock lie in a directory called like the lock, as those of
 /// `etcdctl lock` and of Go's `concurrency.Mutex` do.

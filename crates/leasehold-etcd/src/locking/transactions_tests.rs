@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold::Key;
 use leasehold::env::Env;
-use leasehold::store::Owner;
+use leasehold::look::Owner;
 
 use super::*;
 use crate::proto::{KeyValue, RangeResponse, ResponseHeader, ResponseOp};

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, Owner};
+use leasehold::look::{BreakRecord, BrokenLease, Owner};
+use leasehold::store::{Admin, BoxFuture};
 use leasehold::{Error, ErrorKind, Key};
 
 use super::inner::Inner;

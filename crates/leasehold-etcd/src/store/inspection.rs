@@ -3,9 +3,8 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use leasehold::clock::WallTime;
-use leasehold::store::{
-    BoxFuture, Holder, Inspection, ListedLock, LockListing, LockRequest, Pattern, Ticket, Waiter,
-};
+use leasehold::look::{Holder, ListedLock, LockListing, Pattern, Waiter};
+use leasehold::store::{BoxFuture, Inspection, LockRequest, Ticket};
 use leasehold::{Error, Key};
 
 use super::inner::Inner;

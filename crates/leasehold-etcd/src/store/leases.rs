@@ -3,7 +3,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use leasehold::Key;
-use leasehold::store::{Owner, locked};
+use leasehold::look::Owner;
+use leasehold::store::locked;
 
 use crate::locking::{Names, Position};
 

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use futures_util::future;
 use leasehold::clock::WallTime;
+use leasehold::look::Pattern;
 use leasehold::store::{
-    BoxFuture, KeptValue, Opened, Pattern, Reading, RecordKey, RecordState, RecordWrite, Records,
-    Version, WriteOutcome,
+    BoxFuture, KeptValue, Opened, Reading, RecordKey, RecordState, RecordWrite, Records, Version,
+    WriteOutcome,
 };
 use leasehold::{Error, ErrorKind, Fence, Key};
 

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::Env;
+use leasehold::look::{BreakOptions, Owner};
 use leasehold::store::background::spawn;
-use leasehold::store::{
-    BreakOptions, Held, LockRequest, Owner, Progress, RenewReply, SessionContext, Store as _,
-};
+use leasehold::store::{Held, LockRequest, Progress, RenewReply, SessionContext, Store as _};
 use leasehold::{Key, LostReason};
 use leasehold_etcd::EtcdStore;
 use leasehold_testkit::faults::{NetworkFault, Proxy};

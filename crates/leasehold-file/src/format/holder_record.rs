@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{ClientInfo, Holder, LockRequest, Permits, printable};
+use leasehold::look::{ClientInfo, Holder};
+use leasehold::store::{LockRequest, Permits, printable};
 use leasehold::{Fence, Mode};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
@@ -80,7 +81,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Holder> {
             .map(|(_, value)| value)
             .next()
     };
-    let owner: leasehold::store::Owner = field("owner")?.parse().ok()?;
+    let owner: leasehold::look::Owner = field("owner")?.parse().ok()?;
     let mut holder = Holder::of(owner, read_mode(field("mode")?)?);
     holder.fence = Fence::new(field("fence")?.parse().ok()?);
     let client = ClientInfo::new(
@@ -148,7 +149,7 @@ mod tests {
 
     use leasehold::Key;
     use leasehold::env::SystemEntropy;
-    use leasehold::store::{ClientId, Owner};
+    use leasehold::look::{ClientId, Owner};
 
     use super::*;
 

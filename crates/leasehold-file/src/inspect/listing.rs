@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use leasehold::store::{Holder, Pattern};
+use leasehold::look::{Holder, Pattern};
 use leasehold::{Error, Key, Mode};
 
 use crate::directory::{Directory, record_file};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use leasehold::store::{Holder, Owner};
+use leasehold::look::{Holder, Owner};
 
 use crate::format::{header, holder_record};
 use crate::kernel::range_lock;

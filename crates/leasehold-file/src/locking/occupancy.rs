@@ -18,7 +18,8 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use leasehold::store::{LockRequest, PermitSlot, PermitSlots, Permits};
+use leasehold::member::{PermitSlot, PermitSlots};
+use leasehold::store::{LockRequest, Permits};
 use leasehold::{Error, Mode};
 
 use crate::failure::failed;

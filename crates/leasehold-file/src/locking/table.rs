@@ -3,7 +3,8 @@ use std::ffi::OsStr;
 use std::sync::{Arc, Mutex};
 
 use leasehold::Key;
-use leasehold::store::{LockRequest, Owner, locked};
+use leasehold::look::Owner;
+use leasehold::store::{LockRequest, locked};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::locking::held_lock::HeldLock;
@@ -111,7 +112,7 @@ mod tests {
 
     use leasehold::clock::{WallTime, within};
     use leasehold::env::{Env, SystemEntropy};
-    use leasehold::store::ClientId;
+    use leasehold::look::ClientId;
 
     use super::*;
 

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use leasehold::look::{Holder, ListedLock, LockListing, Pattern};
 use leasehold::store::background::blocking;
-use leasehold::store::{BoxFuture, Holder, Inspection, ListedLock, LockListing, Pattern};
+use leasehold::store::{BoxFuture, Inspection};
 use leasehold::{Error, Key};
 
 use super::session::FileSession;

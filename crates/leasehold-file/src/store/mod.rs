@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
+use leasehold::look::Owner;
 use leasehold::store::{
-    Exclusion, Expiry, Guarantees, LeaseTerms, Order, Owner, Session, SessionContext, Store,
-    exact_span,
+    Exclusion, Expiry, Guarantees, LeaseTerms, Order, Session, SessionContext, Store, exact_span,
 };
 use leasehold::{Error, ErrorKind, Key};
 

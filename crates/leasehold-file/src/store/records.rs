@@ -3,9 +3,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
+use leasehold::look::Pattern;
 use leasehold::store::background::blocking;
 use leasehold::store::{
-    BoxFuture, Opened, Pattern, Reading, RecordKey, RecordWrite, Records, WriteOutcome, exact_span,
+    BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome, exact_span,
 };
 use leasehold::{Error, ErrorKind, Fence, Key};
 

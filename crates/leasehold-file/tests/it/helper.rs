@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use leasehold::store::{AcquireError, Grant, Pattern};
+use leasehold::look::Pattern;
+use leasehold::store::{AcquireError, Grant};
 use leasehold::{Fence, Mode};
 use leasehold_file::FileStore;
 use nix::sys::signal::{Signal, kill};

@@ -2,7 +2,8 @@ use std::fs::{self, File};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold::Mode;
-use leasehold::store::{AcquireError, Pattern};
+use leasehold::look::Pattern;
+use leasehold::store::AcquireError;
 
 use crate::helper::Helper;
 use crate::store_fixture::{StoreFixture, key, permit};

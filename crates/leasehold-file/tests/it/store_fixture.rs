@@ -8,9 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
 use leasehold::env::{Env, SystemEntropy};
+use leasehold::look::{ClientInfo, Holder, LockListing, Owner, Pattern};
 use leasehold::store::{
-    AcquireError, BoxFuture, ClientInfo, Grant, Held, Holder, LockListing, LockRequest, Owner,
-    Pattern, Permits, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store,
+    AcquireError, BoxFuture, Grant, Held, LockRequest, Permits, Progress, ReleaseReply, RenewReply,
+    Session, SessionContext, Store,
 };
 use leasehold::{Error, Fence, Key, Mode};
 use leasehold_file::FileStore;

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use leasehold::Error;
 use leasehold::clock::BootInstant;
+use leasehold::look::Owner;
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, Owner, PerRuntime,
-    Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, locked,
+    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, PerRuntime, Progress,
+    Records, ReleaseReply, RenewReply, Session, SessionContext, locked,
 };
 
 use crate::connection::connect::Place;

@@ -4,7 +4,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use leasehold::clock::Clock;
-use leasehold::store::{LockRequest, Owner};
+use leasehold::look::Owner;
+use leasehold::store::LockRequest;
 use leasehold::{Error, Key};
 
 use super::requests::{KEEP_PLACES, asks, column};

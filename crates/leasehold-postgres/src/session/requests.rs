@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Busy, Held, LockRequest, Owner, Permits, ReleaseReply, RenewReply, Term};
+use leasehold::look::Owner;
+use leasehold::store::{Busy, Held, LockRequest, Permits, ReleaseReply, RenewReply, Term};
 use leasehold::{Error, ErrorKind, Fence, LostReason, Mode};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};

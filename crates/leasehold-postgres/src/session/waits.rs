@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Owner, locked};
+use leasehold::look::Owner;
+use leasehold::store::locked;
 use leasehold::{Error, Fence, Key};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 

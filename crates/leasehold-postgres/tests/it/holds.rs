@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{BreakOptions, Held, LockRequest, Progress, RenewReply};
+use leasehold::look::BreakOptions;
+use leasehold::store::{Held, LockRequest, Progress, RenewReply};
 use leasehold::{Client, Fence, Guard, Mode, ReleaseOutcome};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::faults::{NetworkFault, Proxy};

@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::env::Env;
-use leasehold::store::{LockRequest, Owner, Session, SessionContext, Store as _};
+use leasehold::look::Owner;
+use leasehold::store::{LockRequest, Session, SessionContext, Store as _};
 use leasehold::{Client, Error, Guard, Key};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::servers::{PostgresServer, until};

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{BreakOptions, BreakRecord, BrokenLease, ClientInfo, printable};
+use leasehold::look::{BreakOptions, BreakRecord, BrokenLease, ClientInfo};
+use leasehold::store::printable;
 use leasehold::{Error, Fence, Key};
 
 use super::inspect::texts;
@@ -112,7 +113,7 @@ pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<BreakRecord> {
 #[cfg(test)]
 mod tests {
     use leasehold::env::SystemEntropy;
-    use leasehold::store::{ClientId, Owner};
+    use leasehold::look::{ClientId, Owner};
 
     use super::*;
 

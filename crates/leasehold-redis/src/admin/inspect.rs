@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{ClientId, ClientInfo, Holder, Owner, Ticket, Waiter, printable};
+use leasehold::look::{ClientId, ClientInfo, Holder, Owner, Waiter};
+use leasehold::store::{Ticket, printable};
 use leasehold::{Error, Fence, Key, Mode};
 
 use super::foreign::Form;

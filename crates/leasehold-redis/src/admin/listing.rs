@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold::store::{Holder, ListedLock, LockListing, Pattern};
+use leasehold::look::{Holder, ListedLock, LockListing, Pattern};
 use leasehold::{Error, Key, Mode};
 
 use super::foreign::Form;

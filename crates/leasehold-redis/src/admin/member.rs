@@ -1,10 +1,8 @@
 use std::fmt;
 
 use leasehold::env::Env;
-use leasehold::store::{
-    BreakRecord, BrokenLease, DataGeneration, Holder, LockListing, MemberId, MemberRecordEdit,
-    MemberStatus, Pattern, Waiter,
-};
+use leasehold::look::{BreakRecord, BrokenLease, Holder, LockListing, Pattern, Waiter};
+use leasehold::member::{DataGeneration, MemberId, MemberRecordEdit, MemberStatus};
 use leasehold::{Error, Key};
 use leasehold_quorum::{Reply, Request};
 
@@ -21,7 +19,7 @@ use crate::url::{RedisUrl, parse_all};
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), leasehold::Error> {
-/// use leasehold::store::Pattern;
+/// use leasehold::look::Pattern;
 /// use leasehold_redis::RedisMember;
 ///
 /// let server = RedisMember::new("redis://10.0.0.1")?;

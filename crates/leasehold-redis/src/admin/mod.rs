@@ -18,7 +18,7 @@ pub(crate) use server::{Server, Servers};
 
 /// Reads replies as those to questions about locks, for the fuzz target.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn read_all(values: &[crate::resp::Value], client: leasehold::store::ClientId) {
+pub(crate) fn read_all(values: &[crate::resp::Value], client: leasehold::look::ClientId) {
     let now = leasehold::clock::WallTime::from_micros(1_763_637_400_000_000);
     let _ = inspect::read_together(values, leasehold::Mode::Shared, now);
     for value in values {

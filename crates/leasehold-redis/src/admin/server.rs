@@ -3,7 +3,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use leasehold::env::Env;
-use leasehold::store::{LockRequest, MemberId, MemberSet};
+use leasehold::member::{MemberId, MemberSet};
+use leasehold::store::LockRequest;
 use leasehold::{Error, ErrorKind, Key};
 use leasehold_quorum::views::check_members;
 use leasehold_quorum::{MemberIndex, PerMember, Reply, Request};

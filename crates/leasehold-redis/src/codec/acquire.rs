@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::store::{Busy, LockRequest, PermitSlot};
+use leasehold::member::PermitSlot;
+use leasehold::store::{Busy, LockRequest};
 use leasehold::{Error, ErrorKind, Fence, Mode};
 use leasehold_quorum::{Position, Refusal, Reply, Requeue, Successor};
 

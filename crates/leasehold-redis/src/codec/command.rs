@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::store::{ClientId, LockRequest, PermitSlot};
+use leasehold::look::ClientId;
+use leasehold::member::PermitSlot;
+use leasehold::store::LockRequest;
 
 use super::failure::{Rights, refused};
 use super::names::{MEMBER_RECORD, Names, PRESENT};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use leasehold::store::{FenceConfirmation, LockRequest};
+use leasehold::member::FenceConfirmation;
+use leasehold::store::LockRequest;
 use leasehold::{Error, Fence, LostReason, Mode};
 use leasehold_quorum::{Lease, LeaseState, Reply};
 

@@ -1,5 +1,6 @@
 use leasehold::Mode;
-use leasehold::store::{Owner, Permits};
+use leasehold::look::Owner;
+use leasehold::store::Permits;
 
 /// What a lock key holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,10 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{
-    DataGeneration, Epoch, MemberId, MemberRecord, MemberRecordEdit, MemberSet, Observation, RunId,
-    is_printable,
-};
+use leasehold::member::{DataGeneration, Epoch, MemberId, MemberRecord, MemberRecordEdit, MemberSet, Observation, RunId};
+use leasehold::store::is_printable;
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::Reply;
 

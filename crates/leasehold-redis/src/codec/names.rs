@@ -3,7 +3,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use leasehold::Key;
-use leasehold::store::{ClientId, ClientInfo};
+use leasehold::look::{ClientId, ClientInfo};
 
 use super::expiry::milliseconds;
 use crate::resp::CommandWriter;

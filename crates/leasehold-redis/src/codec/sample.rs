@@ -1,6 +1,6 @@
 use leasehold::Error;
 use leasehold::clock::WallTime;
-use leasehold::store::{DataGeneration, Epoch, Incarnation, RunId, Sample};
+use leasehold::member::{DataGeneration, Epoch, Incarnation, RunId, Sample};
 
 use super::failure::{Rights, invalid_response, refused};
 use super::member_record::EPOCH;

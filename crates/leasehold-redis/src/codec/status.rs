@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::store::{MemberStatus, RunId};
+use leasehold::member::{MemberStatus, RunId};
 
 use super::command::RIGHTS;
 use super::failure::{Rights, invalid_response, refused};

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::env::SystemEntropy;
-use leasehold::store::{
-    ClientId, ClientInfo, DataGeneration, LockRequest, MemberId, MemberRecordEdit, MemberSet,
-    Owner, Permits, RunId,
-};
+use leasehold::look::{ClientId, ClientInfo, Owner};
+use leasehold::member::{DataGeneration, MemberId, MemberRecordEdit, MemberSet, RunId};
+use leasehold::store::{LockRequest, Permits};
 use leasehold::{ErrorKind, Fence, Key, Mode};
 use leasehold_quorum::{
     Lease, LeaseState, Position, RecordAction, Reply, Request, Requeue, Successor,

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{ClientInfo, MemberId, RunId};
+use leasehold::look::ClientInfo;
+use leasehold::member::{MemberId, RunId};
 use leasehold::{Error, ErrorKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

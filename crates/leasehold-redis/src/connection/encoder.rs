@@ -69,7 +69,8 @@ mod tests {
     use leasehold::Key;
     use leasehold::clock::WallTime;
     use leasehold::env::Env;
-    use leasehold::store::{ClientId, LockRequest, Owner};
+    use leasehold::look::{ClientId, Owner};
+    use leasehold::store::LockRequest;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{RunId, Sample};
+use leasehold::member::{RunId, Sample};
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{ClientId, ClientInfo};
+use leasehold::look::{ClientId, ClientInfo};
 use leasehold_quorum::Request;
 
 use crate::codec::{extend_client_record, write_client_record};
@@ -104,7 +104,8 @@ impl Registration {
 mod tests {
     use leasehold::clock::WallTime;
     use leasehold::env::{Env, SystemEntropy};
-    use leasehold::store::{LockRequest, Owner};
+    use leasehold::look::Owner;
+    use leasehold::store::LockRequest;
     use leasehold::{Fence, Key};
     use leasehold_quorum::Lease;
 

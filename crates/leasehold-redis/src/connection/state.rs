@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use leasehold::Error;
-use leasehold::store::{ClientInfo, RunId};
+use leasehold::look::ClientInfo;
+use leasehold::member::RunId;
 
 use super::pipeline::Pipeline;
 use super::raw_request::{RawRequest, RawRequestId};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{LockRequest, Owner};
+use leasehold::look::Owner;
+use leasehold::store::LockRequest;
 use leasehold::{Effect, ErrorKind, Key};
 
 use leasehold::clock::BootInstant;

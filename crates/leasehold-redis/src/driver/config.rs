@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use leasehold::clock::Clock;
 use leasehold::env::Env;
-use leasehold::store::{ClientId, ClientInfo, MemberId, MemberSet, SessionContext};
+use leasehold::look::{ClientId, ClientInfo};
+use leasehold::member::{MemberId, MemberSet};
+use leasehold::store::SessionContext;
 use leasehold::telemetry::MemberGauges;
 use leasehold_quorum::{Config, MemberIndex, PerMember};
 

@@ -1,7 +1,8 @@
 //! Writes to the log what changed at members, and counts them for metrics.
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{MemberId, rough_span};
+use leasehold::member::MemberId;
+use leasehold::store::rough_span;
 use leasehold::telemetry::{LogEvent, MemberGauges};
 use leasehold_quorum::{MemberEvent, PerMember};
 

@@ -42,7 +42,8 @@ use std::sync::Arc;
 
 use leasehold::Error;
 use leasehold::env::Env;
-use leasehold::store::{MemberId, SessionContext};
+use leasehold::member::MemberId;
+use leasehold::store::SessionContext;
 use leasehold_quorum::{Engine, PerMember};
 
 pub use call::Call;

@@ -4,7 +4,8 @@ use std::task::Waker;
 
 use leasehold::clock::Clock;
 use leasehold::store::background::Process;
-use leasehold::store::{CallerRuntimes, MemberId};
+use leasehold::member::MemberId;
+use leasehold::store::CallerRuntimes;
 use leasehold_quorum::{MemberEvent, Now, OperationId, PerMember};
 use tokio::sync::{Notify, watch};
 

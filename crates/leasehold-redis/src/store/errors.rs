@@ -1,4 +1,4 @@
-use leasehold::store::MemberFailure;
+use leasehold::member::MemberFailure;
 use leasehold::{Error, ErrorKind};
 
 use super::RedisStore;

@@ -1,5 +1,6 @@
 use leasehold::Error;
-use leasehold::store::{BoxFuture, Health, MemberHealth};
+use leasehold::member::MemberHealth;
+use leasehold::store::{BoxFuture, Health};
 use leasehold_quorum::{Operation, Outcome};
 
 use super::errors::unexpected;

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use leasehold::Error;
 use leasehold::env::Env;
-use leasehold::store::{LeaseTerms, MemberSet};
+use leasehold::member::MemberSet;
+use leasehold::store::LeaseTerms;
 use leasehold_credentials::{Login, Password, TlsSource, rustls};
 
 use crate::RedisMember;

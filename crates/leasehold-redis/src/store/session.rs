@@ -1,7 +1,8 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
+use leasehold::look::Owner;
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Grant, Health, Held, Inspection, LockRequest, Owner, Progress,
+    AcquireError, Admin, BoxFuture, Grant, Health, Held, Inspection, LockRequest, Progress,
     Records, ReleaseReply, RenewReply, Session, SessionContext, locked,
 };
 use leasehold::telemetry::{HandOvers, MemberGauges};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{MemberId, MemberSet, Store, exact_span};
+use leasehold::member::{MemberId, MemberSet};
+use leasehold::store::{Store, exact_span};
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::TrustRules;
 

@@ -1,7 +1,8 @@
 //! Initializing a quorum, and changing its members.
 
 use futures_util::future::{join, join_all};
-use leasehold::store::{MemberId, MemberRecord, MemberRecordEdit, MemberSet, exact_span};
+use leasehold::member::{MemberId, MemberRecord, MemberRecordEdit, MemberSet};
+use leasehold::store::exact_span;
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::setup::{self, Change, MemberAnswer, Past};
 

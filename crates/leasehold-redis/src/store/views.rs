@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::clock::within;
-use leasehold::store::{
-    Admin, BoxFuture, BreakRecord, BrokenLease, Holder, Inspection, LockListing, Pattern, Waiter,
-    rough_span,
-};
+use leasehold::look::{BreakRecord, BrokenLease, Holder, LockListing, Pattern, Waiter};
+use leasehold::store::{Admin, BoxFuture, Inspection, rough_span};
 use leasehold::{Error, ErrorKind, Key};
 use leasehold_quorum::views::{self, Answers};
 

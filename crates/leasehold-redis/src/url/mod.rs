@@ -4,7 +4,8 @@ mod query;
 
 use std::fmt;
 
-use leasehold::store::{MemberId, without_secrets};
+use leasehold::member::MemberId;
+use leasehold::store::without_secrets;
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::{Login, TlsSource, split_login};
 

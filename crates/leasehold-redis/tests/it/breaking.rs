@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::SystemEntropy;
-use leasehold::store::{BreakOptions, BreakOutcome, ClientId, Owner, Pattern};
+use leasehold::look::{BreakOptions, BreakOutcome, ClientId, Owner, Pattern};
 use leasehold::{LostReason, Mode};
 use leasehold_testkit::servers::{RedisServer, Reply};
 

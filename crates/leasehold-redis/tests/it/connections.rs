@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock, within};
-use leasehold::store::{Pattern, Store};
+use leasehold::look::Pattern;
+use leasehold::store::Store;
 use leasehold::{Client, Effect, ErrorKind};
 use leasehold_testkit::faults::{Cut, NetworkFault, Proxy};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};

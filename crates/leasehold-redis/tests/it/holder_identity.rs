@@ -1,5 +1,5 @@
 use leasehold::Client;
-use leasehold::store::ClientInfo;
+use leasehold::look::ClientInfo;
 use leasehold_testkit::servers::RedisServer;
 
 use crate::support::{left, store};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::env::Entropy as _;
-use leasehold::store::{Owner, background};
+use leasehold::look::Owner;
+use leasehold::store::background;
 use leasehold::{Client, Guard};
 use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::servers::{RedisServer, Reply, RespConnection};

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::Client;
-use leasehold::store::Pattern;
+use leasehold::look::Pattern;
 use leasehold_testkit::servers::RedisServer;
 
 use crate::support::{client, client_at, hold, permit, share, start};

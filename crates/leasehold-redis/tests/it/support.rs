@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{
-    DataGeneration, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, Permits,
-    Session, SessionContext, Store as _,
+use leasehold::member::{
+    DataGeneration, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
 };
+use leasehold::store::{Permits, Session, SessionContext, Store as _};
 use leasehold::{Client, Error, Guard, Key, Mode};
 use leasehold_redis::{RedisMember, RedisStore};
 use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet, Reply};

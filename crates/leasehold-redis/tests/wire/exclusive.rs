@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{FenceConfirmation, LockRequest};
+use leasehold::member::FenceConfirmation;
+use leasehold::store::LockRequest;
 use leasehold::{ErrorKind, LostReason, Mode};
 use leasehold_quorum::{LeaseState, Position, Reply, Request};
 

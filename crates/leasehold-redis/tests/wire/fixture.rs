@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::env::{Entropy, SystemEntropy};
-use leasehold::store::{
-    ClientId, ClientInfo, FenceConfirmation, LockRequest, Owner, PermitSlot, Permits,
-};
+use leasehold::look::{ClientId, ClientInfo, Owner};
+use leasehold::member::{FenceConfirmation, PermitSlot};
+use leasehold::store::{LockRequest, Permits};
 use leasehold::{Fence, Key, Mode};
 use leasehold_quorum::{
     Lease, LeaseState, Notification, Position, Refusal, Reply, Request, Requeue, Successor,

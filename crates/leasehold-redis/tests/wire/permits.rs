@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{LockRequest, PermitSlot};
+use leasehold::member::PermitSlot;
+use leasehold::store::LockRequest;
 use leasehold::{ErrorKind, LostReason};
 use leasehold_quorum::{LeaseState, Position};
 

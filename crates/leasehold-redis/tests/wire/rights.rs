@@ -1,7 +1,7 @@
 //! Users that lack a right.
 
 use leasehold::Mode;
-use leasehold::store::{DataGeneration, MemberId};
+use leasehold::member::{DataGeneration, MemberId};
 use leasehold_quorum::{Position, Request};
 use leasehold_testkit::servers::RedisServer;
 

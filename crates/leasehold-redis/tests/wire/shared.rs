@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Mode;
-use leasehold::store::FenceConfirmation;
+use leasehold::member::FenceConfirmation;
 use leasehold_quorum::{LeaseState, Position};
 use leasehold_redis::resp::Value;
 

@@ -2,7 +2,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{ClientId, ClientInfo, MemberId, MemberSet};
+use leasehold::look::{ClientId, ClientInfo};
+use leasehold::member::{MemberId, MemberSet};
 use leasehold_quorum::{Config, Engine, Event, MemberEvent};
 use leasehold_redis::codec::Codec;
 

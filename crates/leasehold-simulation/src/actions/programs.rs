@@ -2,7 +2,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Effect;
-use leasehold::store::{LockRequest, Owner, PermitSlot, ReleaseReply, RenewReply};
+use leasehold::look::Owner;
+use leasehold::member::PermitSlot;
+use leasehold::store::{LockRequest, ReleaseReply, RenewReply};
 use leasehold::{Error, Mode};
 use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
 

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use leasehold::store::ClientInfo;
+use leasehold::look::ClientInfo;
 use leasehold_quorum::{Engine, Now, Operation, OperationId, PerMember};
 
 use crate::history::Wait;

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::rc::Rc;
 
-use leasehold::store::RunId;
+use leasehold::member::RunId;
 use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
 use leasehold_redis::codec::{Codec, Decoded, SAMPLE_COMMANDS, Sampler, read_notification};
 use leasehold_redis::resp::{Parser, Value};

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
 use leasehold::env::Env;
+use leasehold::look::{ClientInfo, Owner};
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, ClientInfo, Expiry, Grant, Guarantees, Held, Inspection,
-    LeaseTerms, LockRequest, Owner, Progress, ReleaseReply, Session, SessionContext, Store,
+    AcquireError, Admin, BoxFuture, Expiry, Grant, Guarantees, Held, Inspection, LeaseTerms,
+    LockRequest, Progress, ReleaseReply, Session, SessionContext, Store,
 };
 use leasehold::{Error, Fence, Key, Mode};
 use tokio::runtime::Handle;

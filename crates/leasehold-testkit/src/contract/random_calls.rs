@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use leasehold::store::{AcquireError, BreakRecord, LockRequest, Permits, ReleaseReply, RenewReply};
+use leasehold::look::BreakRecord;
+use leasehold::store::{AcquireError, LockRequest, Permits, ReleaseReply, RenewReply};
 use leasehold::{Fence, Mode};
 use proptest::prelude::*;
 use proptest::sample::Index;

@@ -1,5 +1,6 @@
 use leasehold::env::SystemEntropy;
-use leasehold::store::{Owner, ReleaseReply, RenewReply};
+use leasehold::look::Owner;
+use leasehold::store::{ReleaseReply, RenewReply};
 use leasehold::{Client, ReleaseOutcome};
 
 use super::fixture::{Fixture, LONG, busy, free, granted, granted_in_time, held, released};

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
-use leasehold::store::{BreakOptions, BreakTarget, Permits, Store};
+use leasehold::look::{BreakOptions, BreakTarget};
+use leasehold::store::{Permits, Store};
 use leasehold::{Client, Error, Guard, Lock, Mode, ReleaseOutcome};
 use serde::{Deserialize, Serialize};
 

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::store::{
-    BoxFuture, Holder, Inspection, ListedLock, LockListing, LockRequest, Owner, Pattern, Ticket,
-    Waiter,
-};
+use leasehold::look::{Holder, ListedLock, LockListing, Owner, Pattern, Waiter};
+use leasehold::store::{BoxFuture, Inspection, LockRequest, Ticket};
 use leasehold::{Error, ErrorKind, Key, Mode};
 
 use crate::link::Reply;
@@ -51,7 +49,7 @@ struct Row {
     key: Key,
     owner: Owner,
     left: Duration,
-    client: Option<leasehold::store::ClientInfo>,
+    client: Option<leasehold::look::ClientInfo>,
 }
 
 impl ExampleSession {

@@ -6,10 +6,11 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use leasehold::clock::BootInstant;
+use leasehold::look::Owner;
 use leasehold::store::{
     AcquireError, BoxFuture, Busy, Exclusion, Expiry, Grant, Guarantees, Held, LeaseTerms,
-    LockRequest, Order, Owner, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store,
-    Term, locked, poll_until,
+    LockRequest, Order, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store, Term,
+    locked, poll_until,
 };
 use leasehold::{Error, ErrorKind, Fence, Key, LostReason, Mode};
 

@@ -11,7 +11,7 @@ use crate::{ClientInfo, Error, ErrorKind, Fence, Holder, Owner};
 /// # Examples
 ///
 /// ```
-/// use leasehold::store::BreakOptions;
+/// use leasehold::look::BreakOptions;
 ///
 /// let how = BreakOptions::at_its_end().by_user("ann")?.because("the host is gone")?;
 /// assert!(BreakOptions::at_once().because("one\nline only").is_err());

@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind, Key};
 /// # Examples
 ///
 /// ```
-/// use leasehold::store::Pattern;
+/// use leasehold::look::Pattern;
 ///
 /// let invoices = Pattern::new("invoices/*")?;
 /// assert!(invoices.matches("invoices/2026-11") && !invoices.matches("nightly"));

@@ -1,7 +1,8 @@
 use std::fmt;
 
 use leasehold::Mode;
-use leasehold::store::{Owner, Permits};
+use leasehold::look::Owner;
+use leasehold::store::Permits;
 
 /// One node in the folder of a lock: a holder, a waiter, or a lock that was broken and is still closed.
 #[derive(Clone, Debug, PartialEq, Eq)]

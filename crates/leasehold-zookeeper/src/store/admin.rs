@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, Owner};
+use leasehold::look::{BreakRecord, BrokenLease, Owner};
+use leasehold::store::{Admin, BoxFuture};
 use leasehold::{Error, ErrorKind, Key, Mode};
 
 use super::node_data::{NodeData, read_break, to_bytes};

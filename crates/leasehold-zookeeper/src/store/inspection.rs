@@ -2,9 +2,8 @@
 
 use leasehold::Key;
 use leasehold::clock::WallTime;
-use leasehold::store::{
-    BoxFuture, Holder, Inspection, ListedLock, LockListing, Pattern, Ticket, Waiter,
-};
+use leasehold::look::{Holder, ListedLock, LockListing, Pattern, Waiter};
+use leasehold::store::{BoxFuture, Inspection, Ticket};
 use leasehold::{Error, Fence};
 use std::time::Duration;
 

@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use leasehold::Key;
 use leasehold::env::Env;
-use leasehold::store::{ClientInfo, LockRequest, Owner, Progress, Session as _, SessionContext};
+use leasehold::look::{ClientInfo, Owner};
+use leasehold::store::{LockRequest, Progress, Session as _, SessionContext};
 use leasehold_testkit::servers::Zookeeper;
 use tokio::runtime::Handle;
 

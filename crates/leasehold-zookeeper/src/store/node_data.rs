@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::store::{BreakRecord, ClientInfo, LockRequest};
+use leasehold::look::{BreakRecord, ClientInfo};
+use leasehold::store::LockRequest;
 use leasehold::{Error, ErrorKind, Fence};
 use serde::{Deserialize, Serialize};
 

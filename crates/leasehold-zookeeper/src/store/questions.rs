@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::store::{Owner, Term};
+use leasehold::look::Owner;
+use leasehold::store::Term;
 use leasehold::{Error, ErrorKind};
 
 use super::refusal::refused;

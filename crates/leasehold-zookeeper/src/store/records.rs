@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
+use leasehold::look::Pattern;
 use leasehold::store::{
-    BoxFuture, KeptValue, Opened, Pattern, RECORD_MEMORY, Reading, RecordKey, RecordState,
-    RecordWrite, Records, Version, WriteOutcome,
+    BoxFuture, KeptValue, Opened, RECORD_MEMORY, Reading, RecordKey, RecordState, RecordWrite,
+    Records, Version, WriteOutcome,
 };
 use leasehold::{Error, ErrorKind, Fence, Key};
 

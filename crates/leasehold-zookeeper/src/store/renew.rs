@@ -1,7 +1,8 @@
 //! Renews leases. The connection keeps the session alive by itself. A renewal proves that it lives, and that the locks
 //! are still there.
 
-use leasehold::store::{Held, LostReason, RenewReply};
+use leasehold::LostReason;
+use leasehold::store::{Held, RenewReply};
 use leasehold::{Error, Mode};
 
 use super::node_data::{NodeData, read_break};

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use leasehold::look::Owner;
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, Owner, Progress, Records,
+    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, Progress, Records,
     ReleaseReply, RenewReply, Session, SessionContext, locked,
 };
 use leasehold::{Error, Key};

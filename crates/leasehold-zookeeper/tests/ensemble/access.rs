@@ -1,6 +1,7 @@
 //! TLS, logins and rights.
 
-use leasehold::store::{LockRequest, Pattern};
+use leasehold::look::Pattern;
+use leasehold::store::LockRequest;
 use leasehold::{Client, ErrorKind};
 use leasehold_testkit::servers::Zookeeper;
 use leasehold_zookeeper::{Password, ZooKeeperStore};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use leasehold::look::BreakOptions;
+use leasehold::store::RenewReply;
 use leasehold::store::background::spawn;
-use leasehold::store::{BreakOptions, RenewReply};
 use leasehold::{LostReason, Mode};
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{Zookeeper, ZookeeperConnection};

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
+use leasehold::look::BreakOptions;
 use leasehold::store::background::spawn;
-use leasehold::store::{AcquireError, BreakOptions, RenewReply};
+use leasehold::store::{AcquireError, RenewReply};
 use leasehold::{Client, ErrorKind, LostReason};
 use leasehold_testkit::servers::{Zookeeper, ZookeeperConnection};
 

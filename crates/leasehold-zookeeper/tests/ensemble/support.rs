@@ -3,9 +3,8 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold::env::Env;
-use leasehold::store::{
-    AcquireError, ClientInfo, Held, LockRequest, Owner, Progress, Session, SessionContext, Store,
-};
+use leasehold::look::{ClientInfo, Owner};
+use leasehold::store::{AcquireError, Held, LockRequest, Progress, Session, SessionContext, Store};
 use leasehold::{Client, Key, Lock};
 use leasehold_zookeeper::ZooKeeperStore;
 use tokio::runtime::Handle;

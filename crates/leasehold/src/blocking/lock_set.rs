@@ -3,8 +3,7 @@ use std::time::Duration;
 
 use crate::guard::ReleaseOutcome;
 use crate::runtime::background::block_on;
-use crate::store::LostReason;
-use crate::types::{Error, Key, Mode};
+use crate::types::{Error, Key, LostReason, Mode};
 
 /// A blocking [`crate::LockSet`].
 ///

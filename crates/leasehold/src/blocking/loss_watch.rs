@@ -3,7 +3,7 @@ use std::sync::{Arc, Weak};
 use crate::blocking::Guard;
 use crate::lease::{ClientCore, HeldLease};
 use crate::runtime::background::block_on;
-use crate::store::LostReason;
+use crate::types::LostReason;
 
 /// Watches a [`Guard`] for its loss from another thread, without keeping its lock held.
 ///

@@ -87,11 +87,11 @@ use crate::fencing::{Fenced, Sequencer};
 use crate::guard::ReleaseOutcome;
 use crate::handle::Handle;
 use crate::runtime::background::block_on;
-use crate::store::{
-    BreakOptions, BreakOutcome, BreakRecord, BreakTarget, Guarantees, LockListing, LostReason,
-    MemberHealth, Store,
+use crate::store::{Guarantees, Store};
+use crate::types::{
+    BreakOptions, BreakOutcome, BreakRecord, BreakTarget, Error, Holder, Key, LockListing,
+    LostReason, MemberHealth, Mode, Pattern, Waiter,
 };
-use crate::types::{Error, Holder, Key, Mode, Pattern, Waiter};
 
 /// A blocking [`crate::Client`].
 ///

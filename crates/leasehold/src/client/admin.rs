@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::Client;
 use crate::lease::ClientContext;
-use crate::store::{BreakOptions, BreakOutcome, BreakRecord, BreakTarget};
-use crate::types::{Error, ErrorKind, Fence, Holder, Key};
+use crate::types::{
+    BreakOptions, BreakOutcome, BreakRecord, BreakTarget, Error, ErrorKind, Fence, Holder, Key,
+};
 
 impl Client {
     /// Takes the lock `name` from one of its holders: the one with this fence or this owner, as
@@ -33,7 +34,7 @@ impl Client {
     /// ```
     /// # pollster::block_on(async {
     /// use leasehold::{Client, memory::MemoryStore};
-    /// use leasehold::store::{BreakOptions, BreakOutcome};
+    /// use leasehold::look::{BreakOptions, BreakOutcome};
     ///
     /// let store = MemoryStore::new();
     /// let (holder, operator) = (Client::new(store.clone()), Client::new(store));

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::Client;
-use crate::store::LockListing;
-use crate::types::{Error, Key, Pattern};
+use crate::types::{Error, Key, LockListing, Pattern};
 
 impl Client {
     /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. On a
@@ -26,7 +25,7 @@ impl Client {
     /// ```
     /// # pollster::block_on(async {
     /// use leasehold::{Client, memory::MemoryStore};
-    /// use leasehold::store::Pattern;
+    /// use leasehold::look::Pattern;
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let guard = locks.lock("invoices/2026-11").acquire().await?;

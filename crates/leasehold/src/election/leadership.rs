@@ -7,8 +7,7 @@ use super::announcement::check_value;
 use super::announcer::Announcer;
 use crate::env::clock::BootInstant;
 use crate::guard::{Guard, ReleaseOutcome};
-use crate::store::LostReason;
-use crate::types::{Error, Fence};
+use crate::types::{Error, Fence, LostReason};
 
 /// The leadership of an election, which lasts until it is lost or [resigned](Self::resign). Returned by
 /// [`Election::campaign`](crate::election::Election::campaign).

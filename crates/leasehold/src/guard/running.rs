@@ -5,8 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use crate::guard::Guard;
-use crate::store::LostReason;
-use crate::types::Error;
+use crate::types::{Error, LostReason};
 
 impl Guard {
     /// Runs `body` while the lock is held, and then releases the lock. `body` is an async closure, `async |guard| …`. It gets

@@ -9,9 +9,9 @@ use crate::client::Client;
 use crate::env::clock::{self, WallTime};
 use crate::guard::{Guard, Hold, ReleaseOutcome};
 use crate::lease::{ClientContext, ClientCore, HeldLease};
-use crate::store::{Expiry, Held, LockRequest, LostReason, RenewReply};
+use crate::store::{Expiry, Held, LockRequest, RenewReply};
 use crate::telemetry::{HoldMeter, RenewalEnd};
-use crate::types::{ClientInfo, Error, ErrorKind, exact_span};
+use crate::types::{ClientInfo, Error, ErrorKind, LostReason, exact_span};
 
 impl Client {
     /// Renews the lease of a handle once, and returns a new handle with the new deadline. The old handle

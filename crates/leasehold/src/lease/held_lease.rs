@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 use super::validity::Lease;
 use crate::env::clock::BootInstant;
 use crate::env::locked;
-use crate::store::{Held, LockRequest, LostReason, Term};
+use crate::store::{Held, LockRequest, Term};
 use crate::telemetry::{HoldEnd, HoldMeter};
-use crate::types::{Fence, Key, Mode};
+use crate::types::{Fence, Key, LostReason, Mode};
 
 /// A granted request and the state of its lease. The guard, which queries it, and the renewer, which renews
 /// it, share it.

@@ -17,9 +17,9 @@ use super::validity::EARLY_MAX;
 use crate::env::BoxFuture;
 use crate::env::clock::{self, BootInstant};
 use crate::runtime::background;
-use crate::store::{Held, LockRequest, LostReason, RenewReply};
+use crate::store::{Held, LockRequest, RenewReply};
 use crate::telemetry::{LockEvent, LogEvent, RenewalEnd, spans};
-use crate::types::{Error, ErrorKind, Mode};
+use crate::types::{Error, ErrorKind, LostReason, Mode};
 
 /// A message from a client to its renewer.
 #[derive(Debug)]

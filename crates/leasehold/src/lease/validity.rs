@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use crate::env::clock::BootInstant;
-use crate::store::{LostReason, Term};
+use crate::store::Term;
+use crate::types::LostReason;
 
 /// How long a lease lives, and how long it may be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,7 +44,7 @@
 //! A Redis server is durable with `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite
 //! no`, unless it has replicas or has been one since it started: a replica that lags behind could take its
 //! place. A server that becomes durable while it runs counts as durable from its next restart on
-//! ([`MemberStatus::will_remember`](crate::store::MemberStatus::will_remember)). A server that stops being durable keeps
+//! ([`MemberStatus::will_remember`](crate::member::MemberStatus::will_remember)). A server that stops being durable keeps
 //! its vote, but may lose it with its next restart. A client checks each member when it starts, and once a
 //! minute while it uses the member.
 //!
@@ -75,7 +75,7 @@
 //! reports the guard as lost ([`LostReason::Broken`](crate::LostReason::Broken)). Others may enter once the guard is
 //! released, or once the lease would have ended by its last renewal, which is never before the guard's deadline. They may enter
 //! at once only if the resource checks [fences](super::fencing). A shared lock or a permit is taken from one
-//! holder, which its [owner](crate::store::Holder::owner) identifies.
+//! holder, which its [owner](crate::look::Holder::owner) identifies.
 //!
 //! # What is not covered
 //!

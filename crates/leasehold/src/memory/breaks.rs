@@ -1,8 +1,7 @@
 use std::collections::VecDeque;
 
 use crate::env::clock::BootInstant;
-use crate::store::BreakRecord;
-use crate::types::Owner;
+use crate::types::{BreakRecord, Owner};
 
 /// The breaks of one key.
 #[derive(Debug, Default)]

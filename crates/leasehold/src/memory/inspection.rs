@@ -1,7 +1,7 @@
 use super::MemorySession;
 use crate::env::BoxFuture;
-use crate::store::{Inspection, ListedLock, LockListing};
-use crate::types::{Error, Holder, Key, Pattern, Waiter};
+use crate::store::Inspection;
+use crate::types::{Error, Holder, Key, ListedLock, LockListing, Pattern, Waiter};
 
 impl Inspection for MemorySession {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {

@@ -15,12 +15,11 @@ use std::sync::{Arc, Mutex};
 use crate::env::clock::{self, BootInstant};
 use crate::env::{BoxFuture, locked};
 use crate::store::{
-    AcquireError, Admin, BreakRecord, BrokenLease, Exclusion, Expiry, Grant, Guarantees, Held,
-    Inspection, LeaseTerms, LockRequest, Opened, Order, Progress, Reading, RecordKey, RecordState,
-    RecordWrite, Records, ReleaseReply, RenewReply, Session, SessionContext, Store, WriteOutcome,
-    poll_until,
+    AcquireError, Admin, Exclusion, Expiry, Grant, Guarantees, Held, Inspection, LeaseTerms,
+    LockRequest, Opened, Order, Progress, Reading, RecordKey, RecordState, RecordWrite, Records,
+    ReleaseReply, RenewReply, Session, SessionContext, Store, WriteOutcome, poll_until,
 };
-use crate::types::{Error, Fence, Key, Pattern};
+use crate::types::{BreakRecord, BrokenLease, Error, Fence, Key, Pattern};
 use record_table::RecordTable;
 use table::Table;
 

@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 use super::breaks::Breaks;
 use super::entries::{Entry, Lease};
 use crate::env::clock::BootInstant;
-use crate::store::{
-    AcquireError, BreakRecord, BrokenLease, Busy, Grant, Held, LockRequest, LostReason,
-    ReleaseReply, RenewReply, Term,
+use crate::store::{AcquireError, Busy, Grant, Held, LockRequest, ReleaseReply, RenewReply, Term};
+use crate::types::{
+    BreakRecord, BrokenLease, Error, Fence, Holder, Key, LostReason, Mode, Owner, PermitSlots,
+    Permits, Waiter,
 };
-use crate::types::{Error, Fence, Holder, Key, Mode, Owner, PermitSlots, Permits, Waiter};
 
 #[derive(Debug, Default)]
 pub(super) struct Table {

@@ -7,8 +7,7 @@ use futures_util::future::{join_all, select_all};
 
 use crate::env::clock::BootInstant;
 use crate::guard::{Guard, GuardState, ReleaseOutcome};
-use crate::store::LostReason;
-use crate::types::{Error, Fence, Key};
+use crate::types::{Error, Fence, Key, LostReason};
 
 /// Several locks that are held together, until they are released or dropped, or one of them is lost.
 ///

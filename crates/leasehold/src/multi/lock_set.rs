@@ -10,8 +10,7 @@ use crate::acquire::{LockOptions, lock_options};
 use crate::client::Client;
 use crate::guard::Guard;
 use crate::lock::Lock;
-use crate::store::LostReason;
-use crate::types::{Error, ErrorKind, Key, Mode};
+use crate::types::{Error, ErrorKind, Key, LostReason, Mode};
 
 /// Several locks that are acquired together: all of them or none. Acquiring them returns a [`GuardSet`].
 ///

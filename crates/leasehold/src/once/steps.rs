@@ -7,10 +7,10 @@ use super::run::OnceRun;
 use super::state::OnceState;
 use super::{Once, OnceStart};
 use crate::guard::Guard;
-use crate::store::{
-    MemberHealth, MemberStatus, RECORD_MEMORY, RecordWrite, Written, requests_run_in,
+use crate::store::{RECORD_MEMORY, RecordWrite, Written};
+use crate::types::{
+    Error, ErrorKind, MemberHealth, MemberStatus, exact_span, requests_run_in, rough_span,
 };
-use crate::types::{Error, ErrorKind, exact_span, rough_span};
 
 impl Once {
     /// Rejects invalid settings before the lock is acquired.

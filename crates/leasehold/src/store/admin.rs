@@ -1,6 +1,5 @@
-use super::{BreakRecord, BrokenLease};
 use crate::env::BoxFuture;
-use crate::types::{Error, Key};
+use crate::types::{BreakRecord, BrokenLease, Error, Key};
 
 /// Breaks a lock for an operator: an optional part of a [`Session`](crate::store::Session).
 ///
@@ -17,7 +16,7 @@ pub trait Admin: Send + Sync {
     /// - **B2** Unless the lease is broken at once, it excludes the same requests as before until it
     ///   would have ended by its last renewal. Meanwhile `last_break` and the holders show the break.
     /// - **B3** The leases of other owners stay valid. If the owner has no lease,
-    ///   [`BrokenLease::existed`](crate::store::BrokenLease::existed) is false.
+    ///   [`BrokenLease::existed`](crate::look::BrokenLease::existed) is false.
     /// - **B4** A lock that is broken at once is free, and passes to a waiter as after a release. This
     ///   includes a lock that was broken before and is still closed.
     /// - **B5** Later fences are greater than the fence of the broken lease. No renewal and no repair of the
@@ -43,7 +42,7 @@ pub trait Admin: Send + Sync {
     ) -> BoxFuture<'a, Result<BrokenLease, Error>>;
 
     /// Returns the record of the last break, while the store keeps it. A quorum also returns a break that
-    /// reached only a minority and has no effect; [`Holder::broken`](crate::store::Holder::broken) tells the two
+    /// reached only a minority and has no effect; [`Holder::broken`](crate::look::Holder::broken) tells the two
     /// apart.
     ///
     /// # Errors

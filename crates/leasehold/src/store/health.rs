@@ -1,5 +1,5 @@
-use super::MemberHealth;
 use crate::env::BoxFuture;
+use crate::types::MemberHealth;
 
 /// Shows the state of each member: an optional part of a [`Session`](super::Session) that consists of members.
 pub trait Health: Send + Sync {

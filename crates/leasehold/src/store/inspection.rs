@@ -1,6 +1,5 @@
-use super::LockListing;
 use crate::env::BoxFuture;
-use crate::types::{Error, Holder, Key, Pattern, Waiter};
+use crate::types::{Error, Holder, Key, LockListing, Pattern, Waiter};
 
 /// Shows holders, waiters and held locks: an optional part of a [`Session`](crate::store::Session).
 ///

@@ -1,8 +1,9 @@
 //! For implementors: a [`Store`] opens a [`Session`] for each client. Both traits, and what they exchange
 //! with a client.
 //!
-//! Applications need little of this: [`Owner`], the guarantees, and what [`Client`](crate::Client) returns
-//! to operators.
+//! Applications need little of this: the guarantees, and why a call waits ([`Report`]). What
+//! [`Client`](crate::Client) returns to operators is in [`look`](crate::look), and what only a store with members
+//! has is in [`member`](crate::member).
 
 mod admin;
 mod guarantees;
@@ -23,14 +24,9 @@ pub use health::Health;
 pub use inspection::Inspection;
 #[doc(inline)]
 pub use leasehold_types::{
-    AcquireError, BreakOptions, BreakOutcome, BreakRecord, BreakTarget, BrokenLease, Busy,
-    ClientId, ClientInfo, DataGeneration, Epoch, FenceConfirmation, Grant, Held, Holder,
-    Incarnation, ListedLock, LockListing, LockRequest, LostReason, MemberFailure, MemberHealth,
-    MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, NotAnOwner, Observation,
-    Opened, Owner, Pattern, PermitSlot, PermitSlots, Permits, RECORD_MEMORY, Reading, RecordKey,
-    RecordWrite, ReleaseReply, RenewReply, RunId, Sample, Term, Ticket, Version, Visibility,
-    Waiter, WriteOutcome, Written, exact_span, is_printable, printable, requests_run_in,
-    rough_span, without_secrets,
+    AcquireError, Busy, Grant, Held, LockRequest, Opened, Permits, RECORD_MEMORY, Reading,
+    RecordKey, RecordWrite, ReleaseReply, RenewReply, Term, Ticket, Version, Visibility,
+    WriteOutcome, Written, exact_span, is_printable, printable, rough_span, without_secrets,
 };
 pub use per_runtime::PerRuntime;
 pub use progress::{Listener, Progress, Report, poll_until};

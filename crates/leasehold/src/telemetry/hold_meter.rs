@@ -5,8 +5,7 @@ use super::client_metrics::ClientMetrics;
 use super::labels::{HoldEnd, Loss};
 use super::lock_events::LockEvent;
 use crate::env::clock::BootInstant;
-use crate::store::LostReason;
-use crate::types::{Fence, Key};
+use crate::types::{Fence, Key, LostReason};
 
 /// One hold, from its grant until it is released or lost. The first of these ends it, and is recorded and
 /// reported; anything later is ignored.

@@ -1,7 +1,7 @@
 //! The values of labels, and the results that they stand for.
 
-use crate::store::{LostReason, ReleaseReply, RenewReply};
-use crate::types::Error;
+use crate::store::{ReleaseReply, RenewReply};
+use crate::types::{Error, LostReason};
 
 /// All values of one label, each with its word.
 pub(crate) trait LabelValue: Copy + 'static {

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use crate::store::{LostReason, Report};
-use crate::types::{Fence, Key};
+use crate::store::Report;
+use crate::types::{Fence, Key, LostReason};
 
 /// What happened to a lock that a guard of this client holds or held, or that a call waits for.
 #[derive(Clone, Debug)]

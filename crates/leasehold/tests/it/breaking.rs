@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::store::{
-    BreakOptions, BreakOutcome, BreakRecord, Held, Permits, RenewReply, background,
-};
+use leasehold::look::{BreakOptions, BreakOutcome, BreakRecord};
+use leasehold::store::{Held, Permits, RenewReply, background};
 use leasehold::{Fence, Guard, LostReason, Mode};
 use leasehold_testkit::Fault;
 

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use leasehold::clock::BootInstant;
 use leasehold::env::Env;
+use leasehold::look::{Holder, Owner, Waiter};
 use leasehold::memory::MemoryStore;
 use leasehold::store::{
-    AcquireError, Grant, Holder, LockRequest, Owner, Progress, Session, SessionContext, Store,
-    Waiter,
+    AcquireError, Grant, LockRequest, Progress, Session, SessionContext, Store,
 };
 use leasehold::{Client, Key};
 use leasehold_testkit::{FaultyStore, StoreCall, virtual_env};

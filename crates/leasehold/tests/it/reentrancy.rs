@@ -1,6 +1,6 @@
 //! Reentrancy: several guards of one hold.
 
-use leasehold::store::Pattern;
+use leasehold::look::Pattern;
 use leasehold::{Client, Guard, LostReason, ReleaseOutcome, blocking};
 use leasehold_testkit::{Fault, StoreCall};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
-use leasehold::store::{ListedLock, MemberHealth, Pattern, Waiter};
+use leasehold::look::{ListedLock, Pattern, Waiter};
+use leasehold::member::MemberHealth;
 use leasehold::{Client, Error, Key};
 
 use crate::output::locks::minority;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::store::Pattern;
+use leasehold::look::Pattern;
 
 use crate::commands::exporter::http::Metrics;
 use crate::commands::exporter::metrics::Sample;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use leasehold::store::{MemberSet, MemberStatus};
+use leasehold::member::{MemberSet, MemberStatus};
 use serde_json::{Value, json};
 
 use crate::commands::init::InitArgs;

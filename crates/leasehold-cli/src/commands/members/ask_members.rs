@@ -1,6 +1,6 @@
 use leasehold::Error;
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
-use leasehold::store::{MemberId, MemberSet, MemberStatus};
+use leasehold::member::{MemberId, MemberSet, MemberStatus};
 
 use crate::output::quorum_shortfall::have_no_record;
 use crate::store::Quorum;

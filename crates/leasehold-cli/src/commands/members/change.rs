@@ -1,4 +1,5 @@
-use leasehold::store::{LockListing, MemberId, MemberSet, Pattern};
+use leasehold::look::{LockListing, Pattern};
+use leasehold::member::{MemberId, MemberSet};
 use serde_json::{Value, json};
 
 use crate::commands::members::args::{ChangeCare, MembersArgs, MembersChange};
@@ -96,7 +97,7 @@ impl LostLocks {
 
     /// Each lock with its holders.
     fn phrases(&self) -> Vec<String> {
-        let phrase = |lock: &leasehold::store::ListedLock| {
+        let phrase = |lock: &leasehold::look::ListedLock| {
             let holders = lock.holders.iter().map(|sight| sight.holder.clone());
             let holders: Vec<_> = holders.collect();
             format!(

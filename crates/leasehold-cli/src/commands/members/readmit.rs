@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use leasehold::store::MemberId;
+use leasehold::member::MemberId;
 use serde_json::json;
 
 use crate::commands::members::args::MembersArgs;

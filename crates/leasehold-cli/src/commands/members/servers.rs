@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::store::{MemberId, MemberSet};
+use leasehold::member::{MemberId, MemberSet};
 
 use crate::config;
 use crate::options::store_args::StoreArgs;

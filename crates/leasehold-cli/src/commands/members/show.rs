@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use leasehold::store::{MemberId, MemberRecord, MemberSet, MemberStatus};
+use leasehold::member::{MemberId, MemberRecord, MemberSet, MemberStatus};
 use serde_json::{Value, json};
 
 use crate::commands::members::args::MembersArgs;

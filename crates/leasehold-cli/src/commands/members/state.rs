@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::member::{MemberHealth, MemberId, MemberStatus, requests_run_in};
 use leasehold::once::Once;
-use leasehold::store::{MemberHealth, MemberId, MemberStatus, requests_run_in};
 use leasehold::{Client, Error, ErrorKind};
 
 use crate::commands::members::ask_members::{MemberReply, is_uninitialized};

@@ -1,8 +1,8 @@
 //! `once --show`, `--list` and `--forget`: requests as an operator sees them.
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use leasehold::look::Pattern;
 use leasehold::once::{OnceProgress, OnceResult};
-use leasehold::store::Pattern;
 use leasehold::{Client, ErrorKind, Key};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use leasehold::store::Pattern;
+use leasehold::look::Pattern;
 
 use crate::commands::ls::{limit, pattern};
 use crate::commands::watch::watch_span;

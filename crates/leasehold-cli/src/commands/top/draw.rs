@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{ListedLock, Waiter, printable};
+use leasehold::look::{ListedLock, Waiter};
+use leasehold::store::printable;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -235,7 +236,8 @@ mod tests {
     use crate::commands::top::state::tests::{snapshot, top};
     use leasehold::Mode;
     use leasehold::env::SystemEntropy;
-    use leasehold::store::{ClientId, ClientInfo, Owner, Ticket};
+    use leasehold::look::{ClientId, ClientInfo, Owner};
+    use leasehold::store::Ticket;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::time::Duration;
 
-use leasehold::store::{Holder, ListedLock};
+use leasehold::look::{Holder, ListedLock};
 
 use crate::commands::top::snapshot::Snapshot;
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use leasehold::Client;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
+use leasehold::look::{BreakOptions, BreakOutcome};
 use leasehold::store::background::thread;
-use leasehold::store::{BreakOptions, BreakOutcome, exact_span};
+use leasehold::store::exact_span;
 use nix::sys::signal::{Signal, raise};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

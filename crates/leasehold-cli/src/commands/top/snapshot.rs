@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use futures_util::future::{BoxFuture, FutureExt as _, join};
 use futures_util::stream::{self, StreamExt as _};
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
-use leasehold::store::{LockListing, MemberHealth, Order, Pattern, Waiter};
+use leasehold::look::{LockListing, Pattern, Waiter};
+use leasehold::member::MemberHealth;
+use leasehold::store::Order;
 use leasehold::{Client, Error, Key};
 
 /// The locks of a store, the queues of those that are on the screen, and the servers.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leasehold::Key;
 use leasehold::clock::WallTime;
-use leasehold::store::ListedLock;
-use leasehold::store::Owner;
+use leasehold::look::ListedLock;
+use leasehold::look::Owner;
 
 use crate::commands::top::order::{Sort, matches, order};
 use crate::commands::top::snapshot::Snapshot;
@@ -311,7 +311,7 @@ impl Top {
 pub(super) mod tests {
     use super::*;
     use crate::output::locks::lock_table::tests::holder;
-    use leasehold::store::LockListing;
+    use leasehold::look::LockListing;
     use std::collections::HashMap;
 
     /// The locks with these names, the first taken last.

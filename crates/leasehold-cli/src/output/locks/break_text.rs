@@ -1,5 +1,5 @@
 use leasehold::Fence;
-use leasehold::store::BreakRecord;
+use leasehold::look::BreakRecord;
 use serde_json::{Value, json};
 
 use crate::output::time_text;

@@ -1,6 +1,6 @@
 use leasehold::Mode;
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
-use leasehold::store::{ClientInfo, Holder};
+use leasehold::look::{ClientInfo, Holder};
 use serde_json::{Value, json};
 
 use crate::output::time_text::{expiry, millis, timestamp, timestamp_and_age, whole_seconds};
@@ -143,7 +143,8 @@ mod tests {
     use super::*;
     use leasehold::Fence;
     use leasehold::env::SystemEntropy;
-    use leasehold::store::{ClientId, Owner, Permits};
+    use leasehold::look::{ClientId, Owner};
+    use leasehold::store::Permits;
 
     fn phrase_at_grant(holder: &Holder) -> String {
         phrase_at(holder, holder.since.unwrap_or(WallTime::from_micros(0)))

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{Holder, ListedLock, LockListing, Visibility};
+use leasehold::look::{Holder, ListedLock, LockListing};
+use leasehold::store::Visibility;
 
 use crate::output::locks::holder_text;
 use crate::output::table::{Column, UNKNOWN};
@@ -130,7 +131,7 @@ pub(crate) mod tests {
     use crate::output::table::fitted;
     use leasehold::clock::WallTime;
     use leasehold::env::SystemEntropy;
-    use leasehold::store::{ClientId, ClientInfo, Owner};
+    use leasehold::look::{ClientId, ClientInfo, Owner};
     use leasehold::{Fence, Key, Mode};
 
     /// A lock on five servers, with the number of servers that name each holder.

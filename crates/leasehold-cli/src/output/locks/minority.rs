@@ -1,6 +1,6 @@
 //! What the servers of a quorum know without a majority.
 
-use leasehold::store::{LockListing, Pattern};
+use leasehold::look::{LockListing, Pattern};
 use leasehold::{Client, Error, ErrorKind};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::store::Holder;
+use leasehold::look::Holder;
 use serde_json::{Value, json};
 
 use crate::output::locks::{holder_text, waiter_text};

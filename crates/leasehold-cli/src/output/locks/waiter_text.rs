@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{ClientId, Waiter};
+use leasehold::look::{ClientId, Waiter};
 use serde_json::{Value, json};
 
 use crate::output::locks::holder_text;
@@ -129,7 +129,8 @@ mod tests {
     use super::*;
     use leasehold::Mode;
     use leasehold::env::SystemEntropy;
-    use leasehold::store::{ClientInfo, Owner, Ticket};
+    use leasehold::look::{ClientInfo, Owner};
+    use leasehold::store::Ticket;
 
     fn waiter(since: u64) -> Waiter {
         let id = ClientId::random(&SystemEntropy);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::store::{MemberId, exact_span};
+use leasehold::member::MemberId;
+use leasehold::store::exact_span;
 use leasehold_etcd::{EtcdFacts, ServerFacts, ServerStatus};
 use serde_json::{Value, json};
 

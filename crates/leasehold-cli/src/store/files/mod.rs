@@ -5,7 +5,7 @@ mod doctor;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use leasehold::store::Owner;
+use leasehold::look::Owner;
 use leasehold_file::FileStore;
 use leasehold_stores::Folder;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::store::{MemberId, exact_span};
+use leasehold::member::MemberId;
+use leasehold::store::exact_span;
 use leasehold_zookeeper::{Examination, ServerFacts, SessionFacts};
 use serde_json::json;
 

@@ -210,7 +210,7 @@ mod tests {
 
     use leasehold::clock::WallTime;
     use leasehold::env::{Env, SystemEntropy};
-    use leasehold::store::{ClientId, Owner};
+    use leasehold::look::{ClientId, Owner};
     use leasehold_testkit::servers::until;
 
     use super::*;

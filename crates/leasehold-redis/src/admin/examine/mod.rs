@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::env::Env;
-use leasehold::store::MemberStatus;
+use leasehold::member::MemberStatus;
 use leasehold::{Error, Key};
 
 use crate::admin::member::RedisMember;

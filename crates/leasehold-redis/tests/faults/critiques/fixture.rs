@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::store::MemberFailure;
+use leasehold::member::MemberFailure;
 use leasehold::{Error, ErrorKind, blocking};
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{RedisBuilder, RedisServer, RedisSet};

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock};
-use leasehold::store::Owner;
+use leasehold::look::Owner;
 use leasehold_testkit::servers::{RedisServer, Reply, RespConnection};
 
 use super::fixture::{Fixture, waiters};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::Client;
-use leasehold::store::MemberHealth;
+use leasehold::member::MemberHealth;
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 
@@ -77,7 +77,7 @@ fn is_noticed(health: &[MemberHealth]) -> bool {
     let Some([first, second, third]) = member_records.as_deref() else {
         return false;
     };
-    let knows = |other: &leasehold::store::MemberRecord| {
+    let knows = |other: &leasehold::member::MemberRecord| {
         let observation = other.observations.get(&health[1].id);
         observation.is_some_and(|observation| observation.data_generation == second.data_generation)
     };

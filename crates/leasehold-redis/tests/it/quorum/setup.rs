@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::store::{MemberHealth, MemberRecord};
+use leasehold::member::{MemberHealth, MemberRecord};
 use leasehold::{Client, ErrorKind};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, RedisSet};

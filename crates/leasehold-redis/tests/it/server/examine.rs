@@ -1,7 +1,7 @@
 //! An examination of a server: what it finds, and that it changes nothing.
 
 use leasehold::ErrorKind;
-use leasehold::store::Pattern;
+use leasehold::look::Pattern;
 use leasehold_redis::{Examination, Need, RedisMember, Transport};
 use leasehold_testkit::servers::{RedisServer, Reply};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::env::SystemEntropy;
-use leasehold::store::{DataGeneration, Incarnation, MemberHealth, MemberId, MemberRecord};
+use leasehold::member::{DataGeneration, Incarnation, MemberHealth, MemberId, MemberRecord};
 use leasehold::{Client, ErrorKind};
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
@@ -148,7 +148,7 @@ async fn key_of_another_type_is_no_record() {
     let edit = member_record_edit(&store.status().await.unwrap(), "a");
     server.command(&["SET", MEMBER_RECORD, "text"]);
     let mut expecting = edit.clone();
-    expecting.expected = Some(leasehold::store::Epoch::of(edit.data_generation, 1));
+    expecting.expected = Some(leasehold::member::Epoch::of(edit.data_generation, 1));
     let errors = [
         store.status().await.unwrap_err(),
         store.write_member_record(&expecting).await.unwrap_err(),
@@ -218,7 +218,7 @@ async fn largest_quorum_and_longest_age_fit() {
     let ids = (0..31).map(|n| MemberId::new(format!("{n} {}", "x".repeat(120))));
     let mut edit = member_record_edit(&store.status().await.unwrap(), "a");
     let (tolerance, data_generation) = (Duration::from_millis(20), edit.data_generation);
-    edit.set = leasehold::store::MemberSet::new(ids.clone(), Duration::from_secs(3600), tolerance);
+    edit.set = leasehold::member::MemberSet::new(ids.clone(), Duration::from_secs(3600), tolerance);
     edit.age = Some(Duration::MAX);
     edit.generation = u64::MAX;
     edit.seen = ids.map(|id| (id, data_generation)).collect();

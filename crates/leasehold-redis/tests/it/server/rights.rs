@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::store::{Pattern, background};
+use leasehold::look::Pattern;
+use leasehold::store::background;
 use leasehold::{Client, Error, ErrorKind};
 use leasehold_redis::{RedisMember, RedisStore};
 use leasehold_testkit::servers::RedisServer;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::ErrorKind;
 use leasehold::clock::{Clock, SystemClock};
-use leasehold::store::MemberStatus;
+use leasehold::member::MemberStatus;
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::RedisServer;
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leasehold::Mode;
-use leasehold::store::{LockRequest, Owner, PermitSlot};
+use leasehold::look::Owner;
+use leasehold::member::PermitSlot;
+use leasehold::store::LockRequest;
 
 #[derive(Clone, Debug)]
 pub(super) struct Held {

@@ -2,7 +2,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::env::Entropy;
-use leasehold::store::{LockRequest, Owner, PermitSlot};
+use leasehold::look::Owner;
+use leasehold::member::PermitSlot;
+use leasehold::store::LockRequest;
 use leasehold::{ErrorKind, LostReason, Mode};
 use leasehold_quorum::{LeaseState, Position, Reply};
 use leasehold_testkit::SeededEntropy;

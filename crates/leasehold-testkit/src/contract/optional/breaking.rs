@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::store::{BreakRecord, BrokenLease, LockRequest, Permits, ReleaseReply, RenewReply};
+use leasehold::look::{BreakRecord, BrokenLease};
+use leasehold::store::{LockRequest, Permits, ReleaseReply, RenewReply};
 use leasehold::{Fence, Key, LostReason, Mode};
 
 use crate::contract::fixture::{

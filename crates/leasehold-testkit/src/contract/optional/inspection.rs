@@ -1,4 +1,4 @@
-use leasehold::store::{LockListing, Pattern};
+use leasehold::look::{LockListing, Pattern};
 use leasehold::{Key, Mode};
 
 use crate::contract::fixture::{Fixture, LONG, expires, granted, inspection, released};

@@ -1,8 +1,7 @@
 use std::time::{Duration, Instant};
 
-use leasehold::store::{
-    Opened, Pattern, RecordKey, RecordWrite, Records, Version, WriteOutcome, Written,
-};
+use leasehold::look::Pattern;
+use leasehold::store::{Opened, RecordKey, RecordWrite, Records, Version, WriteOutcome, Written};
 use leasehold::{Effect, Fence, Key};
 
 use crate::contract::fixture::{

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::select_all;
+use leasehold::Key;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::Key;
 use leasehold::store::{BoxFuture, Progress};
 
 use crate::contract::fixture::{Fixture, LONG, granted, released, until};

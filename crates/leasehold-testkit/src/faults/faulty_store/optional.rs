@@ -1,8 +1,7 @@
 //! The optional traits of the inner store, with its faults.
 
-use leasehold::store::{
-    Admin, BoxFuture, BreakRecord, BrokenLease, Holder, Inspection, LockListing, Pattern, Waiter,
-};
+use leasehold::look::{BreakRecord, BrokenLease, Holder, LockListing, Pattern, Waiter};
+use leasehold::store::{Admin, BoxFuture, Inspection};
 use leasehold::{Error, ErrorKind, Key};
 
 use super::{FaultySession, StoreCall};

@@ -1,6 +1,5 @@
-use leasehold::store::{
-    BoxFuture, Opened, Pattern, Reading, RecordKey, RecordWrite, Records, WriteOutcome,
-};
+use leasehold::look::Pattern;
+use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
 use leasehold::{Error, Fence, Key};
 
 use super::FaultySession;

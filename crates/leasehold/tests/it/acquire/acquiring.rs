@@ -7,7 +7,7 @@ use leasehold_testkit::{Fault, StoreCall};
 
 use crate::fixture::{Fixture, TTL, is_free};
 
-fn owners(fixture: &Fixture) -> Vec<leasehold::store::Owner> {
+fn owners(fixture: &Fixture) -> Vec<leasehold::look::Owner> {
     let calls = fixture.store.calls();
     calls
         .into_iter()

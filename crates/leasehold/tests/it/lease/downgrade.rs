@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use leasehold::store::{AcquireError, Owner};
+use leasehold::look::Owner;
+use leasehold::store::AcquireError;
 use leasehold::{Client, Effect, Guard, GuardState, Key, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::{Fault, StoreCall};
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use leasehold::look::Pattern;
 use leasehold::memory::MemoryStore;
 use leasehold::store::{
-    AcquireError, BoxFuture, Grant, Guarantees, Held, LeaseTerms, LockRequest, Opened, Pattern,
-    Progress, Reading, RecordKey, RecordWrite, Records, ReleaseReply, RenewReply, Session,
-    SessionContext, Store, WriteOutcome,
+    AcquireError, BoxFuture, Grant, Guarantees, Held, LeaseTerms, LockRequest, Opened, Progress,
+    Reading, RecordKey, RecordWrite, Records, ReleaseReply, RenewReply, Session, SessionContext,
+    Store, WriteOutcome,
 };
 use leasehold::{Error, Fence, Key};
 

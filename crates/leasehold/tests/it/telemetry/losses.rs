@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::store::BreakOptions;
+use leasehold::look::BreakOptions;
 use leasehold::telemetry::{HELD, HOLD, RENEWAL};
 use leasehold::{Key, LostReason};
 use leasehold_testkit::telemetry::TestRecorder;

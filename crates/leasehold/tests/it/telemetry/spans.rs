@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use leasehold::Mode;
-use leasehold::store::{BreakOptions, Owner, background};
+use leasehold::look::{BreakOptions, Owner};
+use leasehold::store::background;
 use leasehold_testkit::telemetry::{SeenSpan, TraceRecorder};
 use leasehold_testkit::{Fault, StoreCall};
 use tracing::{Instrument as _, Level};

@@ -9,7 +9,7 @@ mod tests;
 
 use std::time::Duration;
 
-use leasehold::store::MemberStatus;
+use leasehold::member::MemberStatus;
 use leasehold_redis::RedisStore;
 use serde_json::{Value, json};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::store::{MemberId, MemberRecord, exact_span, rough_span};
+use leasehold::member::{MemberId, MemberRecord};
+use leasehold::store::{exact_span, rough_span};
 
 use super::restart;
 use super::server::{self, MemberContext};

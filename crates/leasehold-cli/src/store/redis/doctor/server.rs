@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::store::MemberId;
+use leasehold::member::MemberId;
 use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, KeyCensus, Need, Persistence, ServerFacts};
 

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use leasehold::once::Once;
-use leasehold::store::{
+use leasehold::member::{
     MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus, requests_run_in,
 };
+use leasehold::once::Once;
 use leasehold::{Client, Error};
 use leasehold_redis::{Examination, Need, RedisMember, RedisStore};
 

@@ -6,7 +6,7 @@ mod server;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{MemberStatus, RunId};
+use leasehold::member::{MemberStatus, RunId};
 use leasehold_redis::{Examination, KeyCensus, Persistence, ServerFacts, Transport};
 
 /// A server without problems.

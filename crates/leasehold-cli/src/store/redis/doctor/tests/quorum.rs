@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{
+use leasehold::member::{
     DataGeneration, MemberId, MemberRecord, MemberSet, MemberStatus, Observation,
 };
 use leasehold::{Error, ErrorKind};
@@ -30,7 +30,7 @@ fn member_record(set: MemberSet, generation: u64) -> MemberRecord {
         changed: clock,
         data_generation: DataGeneration::parse("0123456789abcdef").unwrap(),
         since: WallTime::from_micros(0),
-        run: leasehold::store::RunId::new("run"),
+        run: leasehold::member::RunId::new("run"),
         durable: true,
         observations: Default::default(),
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::store::MemberId;
+use leasehold::member::MemberId;
 use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, MissingRight, Need, ServerFacts, Transport};
 
