@@ -4,7 +4,25 @@ use std::collections::BTreeMap;
 
 /// For each crate, the most lines of its code, and of its tests and examples. A larger number is a line of the commit that
 /// says what it buys.
-const BUDGET: [(&str, usize, usize); 1] = [("bench", 0, 0)];
+const BUDGET: [(&str, usize, usize); 17] = [
+    ("bench", 4200, 400),
+    ("crates/leasehold", 8450, 8400),
+    ("crates/leasehold-cli", 15050, 13500),
+    ("crates/leasehold-credentials", 750, 400),
+    ("crates/leasehold-etcd", 4300, 2000),
+    ("crates/leasehold-fakeredis", 2400, 950),
+    ("crates/leasehold-file", 3650, 4050),
+    ("crates/leasehold-model", 2550, 250),
+    ("crates/leasehold-postgres", 3550, 2800),
+    ("crates/leasehold-quorum", 7600, 7750),
+    ("crates/leasehold-redis", 8650, 11550),
+    ("crates/leasehold-simulation", 5150, 900),
+    ("crates/leasehold-stores", 650, 1150),
+    ("crates/leasehold-testkit", 10250, 1900),
+    ("crates/leasehold-types", 2300, 550),
+    ("crates/leasehold-zookeeper", 4200, 1950),
+    ("xtask", 3900, 750),
+];
 
 /// A number this far above what is there buys nothing: lower it.
 const UNUSED_MAX: usize = 200;

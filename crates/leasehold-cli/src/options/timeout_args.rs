@@ -11,8 +11,8 @@ use crate::options::span::wait_span;
 pub(crate) struct TimeoutArgs {
     /// Fail if the store has not answered within SPAN.
     ///
-    /// The time includes connecting and the next server, and each picture of --watch has it anew. A single request to a server
-    /// never has more than 2s.
+    /// The time includes connecting and the next server. With --watch, it is that of each picture. A request to one server
+    /// fails after 2s in any case.
     #[arg(long, value_name = "SPAN", value_parser = timeout_span, default_value = "5s")]
     timeout: Duration,
 }
