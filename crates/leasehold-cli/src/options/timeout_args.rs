@@ -25,8 +25,10 @@ pub(crate) fn timeout_span(text: &str) -> Result<Duration, String> {
 }
 
 impl TimeoutArgs {
-    /// The same, for a question that must be answered within `span` as well.
+    /// The same, for a question that must be answered within `span` as well, in whole milliseconds.
     pub(crate) fn at_most(self, span: Duration) -> Self {
+        let millis = span.as_micros().div_ceil(1_000);
+        let span = Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX));
         Self {
             timeout: self.timeout.min(span),
         }

@@ -159,7 +159,12 @@ pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
 }
 
 /// A duration to three digits, as `87µs`, `1.23ms` or `12.3ms`.
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "etcd",
+    feature = "postgres",
+    feature = "redis",
+    feature = "zookeeper"
+))]
 pub(crate) fn short(span: std::time::Duration) -> String {
     let millis = span.as_secs_f64() * 1e3;
     match millis {

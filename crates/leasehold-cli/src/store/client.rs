@@ -10,16 +10,31 @@ pub(crate) struct OwnClient {
     client: Client,
     /// Whether the command has waited for them.
     is_finished: AtomicBool,
+    /// The longest time for which a store that hangs delays the end of the command.
+    end_max: Duration,
 }
 
-/// The longest time for which a store that hangs delays the end of a command.
+/// For releases that are under way.
 const END_MAX: Duration = Duration::from_millis(500);
+
+/// For the ends of connections.
+const WATCHER_END_MAX: Duration = Duration::from_millis(100);
 
 impl OwnClient {
     pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
             is_finished: AtomicBool::new(false),
+            end_max: END_MAX,
+        }
+    }
+
+    /// The client of a command that only looks.
+    pub(crate) fn watching(client: Client) -> Self {
+        Self {
+            client,
+            is_finished: AtomicBool::new(false),
+            end_max: WATCHER_END_MAX,
         }
     }
 
@@ -30,7 +45,7 @@ impl OwnClient {
     /// Those of [`Client::close`].
     pub(crate) async fn finish(&self) -> Result<(), Error> {
         self.is_finished.store(true, Ordering::Relaxed);
-        self.client.clone().close(END_MAX).await
+        self.client.clone().close(self.end_max).await
     }
 }
 
@@ -46,7 +61,7 @@ impl Drop for OwnClient {
     fn drop(&mut self) {
         if !*self.is_finished.get_mut() {
             // Without an answer in time, the lease ends by itself.
-            let _ = blocking::Client::from(self.client.clone()).close(END_MAX);
+            let _ = blocking::Client::from(self.client.clone()).close(self.end_max);
         }
     }
 }

@@ -11,6 +11,10 @@ pub(crate) mod backend;
     feature = "redis",
     feature = "zookeeper"
 ))]
+#[cfg_attr(
+    not(all(feature = "etcd", feature = "redis", feature = "zookeeper")),
+    allow(dead_code, reason = "some stores lack some of the checks")
+)]
 mod checks;
 pub(crate) mod client;
 #[cfg(feature = "etcd")]
@@ -123,17 +127,19 @@ impl OpenStore {
 
     /// A client of the store, with a thread of its own.
     pub(crate) fn client(&self) -> OwnClient {
-        Self::client_of(&self.opened.store)
+        OwnClient::new(Self::client_of(&self.opened.store))
     }
 
     /// A client that only watches: it initializes no quorum, and maintains the records of none.
     pub(crate) fn watcher(&self) -> OwnClient {
-        Self::client_of(self.opened.reader.as_ref().unwrap_or(&self.opened.store))
+        let store = self.opened.reader.as_ref().unwrap_or(&self.opened.store);
+        OwnClient::watching(Self::client_of(store))
     }
 
-    fn client_of(store: &Arc<dyn Store>) -> OwnClient {
-        let client = Client::builder(Arc::clone(store)).program("leasehold");
-        OwnClient::new(client.build())
+    fn client_of(store: &Arc<dyn Store>) -> Client {
+        Client::builder(Arc::clone(store))
+            .program("leasehold")
+            .build()
     }
 
     /// A client that takes these locks, as others see it.

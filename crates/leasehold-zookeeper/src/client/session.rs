@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::{SessionContext, exact_span, locked};
+use leasehold::store::{SessionContext, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::sync::watch;
 
@@ -89,12 +89,7 @@ impl Session {
             }
         };
         let connected = within(clock, clock.now() + limit, connected).await;
-        connected.unwrap_or_else(|| {
-            let hosts = self.servers().url.hosts().join(", ");
-            let limit = exact_span(limit);
-            let text = format!("no connection to any of {hosts} within {limit}");
-            Err(Error::new(ErrorKind::Unreachable, text))
-        })
+        connected.unwrap_or_else(|| Err(Error::no_connection_within(limit)))
     }
 
     /// Starts the task that keeps the connection, unless it runs.
