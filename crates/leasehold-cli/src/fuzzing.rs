@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::commands::once::read_stored;
+use crate::commands::holding::once::read_stored;
 use crate::options::span::span;
 use crate::store::address;
 use crate::store::addresses::parse_file;

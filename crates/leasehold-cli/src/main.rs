@@ -22,11 +22,11 @@ mod system;
 use std::process::ExitCode as Status;
 
 use cli::{completions, man};
-use commands::handle::renewer::{RenewerArgs, renew_in_background};
-use commands::{
-    Subcommand, break_lock, doctor, elect, fence, handle, hold, init, ls, once, run, status,
-    waiters,
-};
+use commands::Subcommand;
+use commands::admin::{break_lock, doctor, gc, init};
+use commands::holding::handle::renewer::{RenewerArgs, renew_in_background};
+use commands::holding::{elect, fence, handle, hold, once, run};
+use commands::looking::{ls, status, wait, waiters};
 use guardian::args::GuardianArgs;
 use guardian::guard;
 use output::exit_code::ExitCode;
@@ -111,16 +111,16 @@ fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure
         Subcommand::Status(args) => status::status(args, output),
         Subcommand::Ls(args) => ls::ls(args, output),
         #[cfg(feature = "top")]
-        Subcommand::Top(args) => commands::top::top(args, output),
+        Subcommand::Top(args) => commands::looking::top::top(args, output),
         Subcommand::Waiters(args) => waiters::waiters(args, output),
-        Subcommand::Wait(args) => commands::wait::wait(args, output),
+        Subcommand::Wait(args) => wait::wait(args, output),
         #[cfg(feature = "exporter")]
-        Subcommand::Exporter(args) => commands::exporter::exporter(args, output),
+        Subcommand::Exporter(args) => commands::looking::exporter::exporter(args, output),
         Subcommand::Break(args) => break_lock::break_lock(args, output),
-        Subcommand::Gc(args) => commands::gc::gc(args, output),
+        Subcommand::Gc(args) => gc::gc(args, output),
         Subcommand::Init(args) => init::init(args, output),
         #[cfg(feature = "redis")]
-        Subcommand::Members(args) => commands::members::members(args, output),
+        Subcommand::Members(args) => commands::admin::members::members(args, output),
         Subcommand::Doctor(args) => doctor::doctor(args, output),
         Subcommand::Fence(args) => fence::fence(args),
         Subcommand::Elect(args) if args.observe => elect::observe(args, output),

@@ -42,7 +42,7 @@ mod tests {
         ] {
             assert_eq!(violation(path, text), None);
         }
-        let path = "crates/leasehold-cli/src/commands/init.rs";
+        let path = "crates/leasehold-cli/src/commands/admin/init.rs";
         assert_eq!(violation(path, "use leasehold::Client;\n"), None);
         let reported = violation(path, text).unwrap();
         assert!(

@@ -1,51 +1,33 @@
 //! The subcommands.
 
-pub(crate) mod break_lock;
-pub(crate) mod doctor;
-pub(crate) mod elect;
-#[cfg(feature = "exporter")]
-pub(crate) mod exporter;
-pub(crate) mod fence;
-pub(crate) mod gc;
-pub(crate) mod handle;
-pub(crate) mod hold;
-pub(crate) mod init;
-pub(crate) mod ls;
-#[cfg(feature = "redis")]
-pub(crate) mod members;
-pub(crate) mod once;
-pub(crate) mod run;
-pub(crate) mod status;
-#[cfg(feature = "top")]
-pub(crate) mod top;
-pub(crate) mod wait;
-pub(crate) mod waiters;
-pub(crate) mod watch;
+pub(crate) mod admin;
+pub(crate) mod holding;
+pub(crate) mod looking;
 
 use std::path::{Path, PathBuf};
 
 use clap_complete::Shell;
 
-use crate::commands::break_lock::BreakArgs;
-use crate::commands::doctor::args::DoctorArgs;
-use crate::commands::elect::args::ElectArgs;
-#[cfg(feature = "exporter")]
-use crate::commands::exporter::ExporterArgs;
-use crate::commands::fence::args::{FenceAction, FenceArgs};
-use crate::commands::gc::GcArgs;
-use crate::commands::handle::args::{AcquireArgs, ReleaseArgs, RenewArgs};
-use crate::commands::hold::args::HoldArgs;
-use crate::commands::init::InitArgs;
-use crate::commands::ls::LsArgs;
+use crate::commands::admin::break_lock::BreakArgs;
+use crate::commands::admin::doctor::args::DoctorArgs;
+use crate::commands::admin::gc::GcArgs;
+use crate::commands::admin::init::InitArgs;
 #[cfg(feature = "redis")]
-use crate::commands::members::args::MembersArgs;
-use crate::commands::once::args::OnceArgs;
-use crate::commands::run::args::RunArgs;
-use crate::commands::status::StatusArgs;
+use crate::commands::admin::members::args::MembersArgs;
+use crate::commands::holding::elect::args::ElectArgs;
+use crate::commands::holding::fence::args::{FenceAction, FenceArgs};
+use crate::commands::holding::handle::args::{AcquireArgs, ReleaseArgs, RenewArgs};
+use crate::commands::holding::hold::args::HoldArgs;
+use crate::commands::holding::once::args::OnceArgs;
+use crate::commands::holding::run::args::RunArgs;
+#[cfg(feature = "exporter")]
+use crate::commands::looking::exporter::ExporterArgs;
+use crate::commands::looking::ls::LsArgs;
+use crate::commands::looking::status::StatusArgs;
 #[cfg(feature = "top")]
-use crate::commands::top::TopArgs;
-use crate::commands::wait::WaitArgs;
-use crate::commands::waiters::WaitersArgs;
+use crate::commands::looking::top::TopArgs;
+use crate::commands::looking::wait::WaitArgs;
+use crate::commands::looking::waiters::WaitersArgs;
 use crate::options::readiness_args::ReadinessArgs;
 
 /// The subcommands.

@@ -3,6 +3,7 @@
 pub(crate) mod command_spec;
 pub(crate) mod defaults;
 pub(crate) mod holder_args;
+pub(crate) mod listing;
 pub(crate) mod lock_args;
 pub(crate) mod lock_options;
 pub(crate) mod readiness_args;
