@@ -81,6 +81,7 @@ mod administration {
     pub(crate) mod redis_members;
     mod redis_minority;
     pub(crate) mod redis_wrong_address;
+    mod silent;
     mod tables;
     #[cfg(feature = "top")]
     mod top;
