@@ -94,7 +94,11 @@ impl LockRequest<'_> {
                 Err(error) => return Err(self.failed(error).await),
             }
         } else {
-            let report = WaitReport::new(self.client, self.lock_options, self.output);
+            // Begins once the lock is not granted at once, and before the store can report anything.
+            let report = async {
+                let report = WaitReport::new(self.client, self.lock_options, self.output);
+                report.print().await;
+            };
             tokio::select! {
                 biased;
                 granted = locks.acquire() => match granted {
@@ -102,7 +106,7 @@ impl LockRequest<'_> {
                     Err(error) if error.is_busy() => None,
                     Err(error) => return Err(self.failed(error).await),
                 },
-                () = report.print() => None,
+                () = report => None,
             }
         };
         match granted {

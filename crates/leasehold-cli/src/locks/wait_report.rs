@@ -57,7 +57,7 @@ impl WaitReason {
 }
 
 impl<'a> WaitReport<'a> {
-    /// Begins to listen to `client`, before it asks for a lock.
+    /// Begins to listen to `client`.
     pub(super) fn new(
         client: &'a Client,
         lock_options: &'a LockOptions,
