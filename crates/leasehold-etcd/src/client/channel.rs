@@ -72,7 +72,9 @@ fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
 
 fn unreachable(error: tonic::transport::Error) -> Error {
     let sources = std::iter::successors(Some(&error as &dyn std::error::Error), |it| it.source());
-    if let Some(error) = sources.filter_map(|it| it.downcast_ref::<Error>()).next() {
+    let mut ours = sources.filter_map(|it| it.downcast_ref::<Error>());
+    // What one server refuses, such as TLS, another one may accept.
+    if let Some(error) = ours.find(|error| error.is_unreachable()) {
         return error.clone();
     }
     let text = shown(&error, &error.to_string());

@@ -37,19 +37,13 @@ async fn etcd_checks_certificates_of_both_sides() {
         "etcd://127.0.0.1:{port}?ca={authority}&{identity}"
     )))
     .await;
-    for (url, kind) in [
-        (
-            format!("etcds://127.0.0.1:{port}?ca={authority}"),
-            ErrorKind::Unreachable,
-        ),
-        (
-            format!("etcds://127.0.0.1:{port}?{identity}"),
-            ErrorKind::Refused,
-        ),
-        (format!("etcd://127.0.0.1:{port}"), ErrorKind::Unreachable),
+    for url in [
+        format!("etcds://127.0.0.1:{port}?ca={authority}"),
+        format!("etcds://127.0.0.1:{port}?{identity}"),
+        format!("etcd://127.0.0.1:{port}"),
     ] {
         let error = refusal(&client(&url)).await;
-        assert_eq!(error.kind(), kind, "{url}: {error}");
+        assert!(error.is_unreachable(), "{url}: {error}");
     }
 }
 
