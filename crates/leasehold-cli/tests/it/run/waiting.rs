@@ -76,10 +76,10 @@ fn wait_that_succeeds_writes_nothing_to_a_log() {
 
 #[test]
 fn wait_says_why_no_server_answers() {
-    // Nobody listens at this port.
+    // No server has this port.
     for scheme in ["redis", "postgres", "etcd", "zookeeper"] {
         let sandbox = Sandbox::on(&[format!("{scheme}://127.0.0.1:1")]);
-        let refused = sandbox.run("run -w 1s --json-file events x touch ran");
+        let refused = sandbox.run("run -w 2s --json-file events x touch ran");
         let why = "Connection refused";
         refused.fails(69, &["waiting for lock \"x\": ", "127.0.0.1:1", why]);
         let events = sandbox.lines_in("events").into_iter();
