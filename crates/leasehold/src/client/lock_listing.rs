@@ -66,7 +66,7 @@ impl Client {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, memory::MemoryStore, store::Pattern};
+    /// use leasehold::{Client, memory::MemoryStore, look::Pattern};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let _ = locks.once("charge/4711").run(async |_| Ok::<_, String>("paid")).await?;
