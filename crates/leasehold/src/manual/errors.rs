@@ -51,6 +51,6 @@
 //! # Did the call have an effect?
 //!
 //! [`Error::effect`](crate::Error::effect) is [`Unknown`](crate::Effect::Unknown) if the request may have reached the store.
-//! After a failed `acquire` there is nothing to do: the client releases what the store may have granted. After a failed
-//! `release` the client keeps trying, and the TTL frees the lock at the latest. After a failed commit of
-//! [`Once`](crate::once::Once), ask again.
+//! After a failed `acquire` there is nothing to do: the client releases what the store may have granted. So a wait that ends
+//! as `Busy` never has an unknown effect. After a failed `release` the client keeps trying, and the TTL frees the lock at the
+//! latest. After a failed commit of [`Once`](crate::once::Once), ask again.

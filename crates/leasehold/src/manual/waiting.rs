@@ -51,7 +51,8 @@
 //!
 //! A store that has not answered yet has 200 ms, even if the wait is shorter.
 //!
-//! An error of kind `Busy` names the [`holder`](crate::Error::holder), if the store knows it.
+//! An error of kind `Busy` names the [`holder`](crate::Error::holder), if the store knows it. While a call waits,
+//! [`Client::events`](crate::Client::events) says why: the lock is busy, or the store does not answer.
 //!
 //! # A wait that is not polled
 //!
