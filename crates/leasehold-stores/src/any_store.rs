@@ -5,7 +5,7 @@ use leasehold::{Error, ErrorKind};
 
 #[cfg(feature = "file")]
 use crate::Folder;
-use crate::kind::Kind;
+use crate::kind::StoreKind;
 
 /// The store that addresses name. No server was asked yet, and no folder created.
 ///
@@ -66,7 +66,7 @@ pub fn open(addresses: &str) -> Result<Arc<dyn Store>, Error> {
 /// address.
 pub fn split(addresses: &str) -> Vec<String> {
     let addresses = addresses.trim();
-    if Kind::of(addresses).is_ok_and(Kind::has_several_hosts) {
+    if StoreKind::of(addresses).is_ok_and(StoreKind::has_several_hosts) {
         return vec![addresses.to_owned()];
     }
     addresses
@@ -108,20 +108,24 @@ impl AnyStore {
             );
             return Err(invalid(&text));
         }
-        let kind = Kind::of(first)?;
+        let kind = StoreKind::of(first)?;
         check_list(kind, first, others)?;
         match kind {
             #[cfg(feature = "file")]
-            Kind::File => Folder::parse(first).map(Self::File),
+            StoreKind::File => Folder::parse(first).map(Self::File),
             #[cfg(feature = "redis")]
-            Kind::Redis => leasehold_redis::RedisStore::new(&addresses).map(Self::Redis),
+            StoreKind::Redis => leasehold_redis::RedisStore::new(&addresses).map(Self::Redis),
             #[cfg(feature = "postgres")]
-            Kind::Postgres => leasehold_postgres::PostgresStore::new(first).map(Self::Postgres),
+            StoreKind::Postgres => {
+                leasehold_postgres::PostgresStore::new(first).map(Self::Postgres)
+            }
             // One URL names several servers, with commas between them.
             #[cfg(feature = "etcd")]
-            Kind::Etcd => leasehold_etcd::EtcdStore::new(&addresses.join(",")).map(Self::Etcd),
+            StoreKind::Etcd => leasehold_etcd::EtcdStore::new(&addresses.join(",")).map(Self::Etcd),
             #[cfg(feature = "zookeeper")]
-            Kind::ZooKeeper => leasehold_zookeeper::ZooKeeperStore::new(first).map(Self::ZooKeeper),
+            StoreKind::ZooKeeper => {
+                leasehold_zookeeper::ZooKeeperStore::new(first).map(Self::ZooKeeper)
+            }
             #[allow(
                 unreachable_patterns,
                 reason = "a build with all features has all kinds"
@@ -196,28 +200,28 @@ impl AnyStore {
 }
 
 /// Refuses a list of addresses that is no store.
-fn check_list(kind: Kind, first: &str, others: &[&str]) -> Result<(), Error> {
-    let has = |kind: Kind| {
-        let is_it = |address: &&str| Kind::of(address).is_ok_and(|it| it == kind);
+fn check_list(kind: StoreKind, first: &str, others: &[&str]) -> Result<(), Error> {
+    let has = |kind: StoreKind| {
+        let is_it = |address: &&str| StoreKind::of(address).is_ok_and(|it| it == kind);
         others.iter().any(is_it)
     };
     let is_several = !others.is_empty();
-    if has(Kind::File) || (kind == Kind::File && is_several) {
+    if has(StoreKind::File) || (kind == StoreKind::File && is_several) {
         return Err(invalid(
             "a file store cannot be part of a quorum; use it alone, or list servers only",
         ));
     }
-    if has(Kind::ZooKeeper) || (kind == Kind::ZooKeeper && is_several) {
+    if has(StoreKind::ZooKeeper) || (kind == StoreKind::ZooKeeper && is_several) {
         return Err(invalid(
             "give all servers of a ZooKeeper ensemble in one address, such as zk://a,b,c/locks",
         ));
     }
-    if kind == Kind::Postgres && (is_several || first.matches("://").count() > 1) {
+    if kind == StoreKind::Postgres && (is_several || first.matches("://").count() > 1) {
         return Err(invalid(
             "several PostgreSQL servers are no quorum; name one, or a primary and its standbys as postgres://a,b/app",
         ));
     }
-    let differs = |address: &&&str| Kind::of(address).is_ok_and(|it| it != kind);
+    let differs = |address: &&&str| StoreKind::of(address).is_ok_and(|it| it != kind);
     if let Some(other) = others.iter().find(differs) {
         return Err(invalid(&format!(
             "{:?} and {:?} are stores of different kinds; give the addresses of one store",

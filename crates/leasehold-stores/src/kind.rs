@@ -3,7 +3,7 @@ use leasehold::{Error, ErrorKind};
 
 /// A kind of store, whether or not this build has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum StoreKind {
     File,
     Redis,
     Postgres,
@@ -11,7 +11,7 @@ pub(crate) enum Kind {
     ZooKeeper,
 }
 
-impl Kind {
+impl StoreKind {
     /// Returns the kind whose scheme `address` has.
     pub(crate) fn of(address: &str) -> Result<Self, Error> {
         let scheme = match address.split_once(':') {
@@ -63,15 +63,15 @@ mod tests {
     #[test]
     fn each_scheme_has_its_kind() {
         for (address, kind) in [
-            ("file:/a", Kind::File),
-            ("file:///a?unsafe_fs=1", Kind::File),
-            ("rediss://u:p@a", Kind::Redis),
-            ("unix:///run/a.sock", Kind::Redis),
-            ("postgresql://a,b/app", Kind::Postgres),
-            ("etcds://a,b", Kind::Etcd),
-            ("zk://a,b/locks", Kind::ZooKeeper),
+            ("file:/a", StoreKind::File),
+            ("file:///a?unsafe_fs=1", StoreKind::File),
+            ("rediss://u:p@a", StoreKind::Redis),
+            ("unix:///run/a.sock", StoreKind::Redis),
+            ("postgresql://a,b/app", StoreKind::Postgres),
+            ("etcds://a,b", StoreKind::Etcd),
+            ("zk://a,b/locks", StoreKind::ZooKeeper),
         ] {
-            assert_eq!(Kind::of(address).unwrap(), kind, "{address}");
+            assert_eq!(StoreKind::of(address).unwrap(), kind, "{address}");
         }
     }
 
@@ -84,7 +84,7 @@ mod tests {
             ("u:hunter2@a:6379", r#""…@a:6379": no scheme"#),
             ("a:6379?password=hunter2", r#""a:6379": no scheme"#),
         ] {
-            let text = Kind::of(address).unwrap_err().to_string();
+            let text = StoreKind::of(address).unwrap_err().to_string();
             assert!(text.starts_with(&format!("store URL {shown}")), "{text}");
             assert!(!text.contains("hunter2"), "{text}");
         }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn missing_store_names_scheme_and_feature() {
-        let error = Kind::ZooKeeper.missing("zks://a,b");
+        let error = StoreKind::ZooKeeper.missing("zks://a,b");
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(
             error.to_string(),

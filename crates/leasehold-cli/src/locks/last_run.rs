@@ -17,7 +17,7 @@ use crate::process::user;
 /// The end of a command that ran under a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastRun {
-    kind: Kind,
+    kind: RecordKind,
     /// The holder, for people.
     holder: String,
     host: String,
@@ -44,7 +44,7 @@ pub(crate) enum RunEnd {
 
 /// Tells the record from those of elections and results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Kind {
+enum RecordKind {
     #[serde(rename = "run/1")]
     Run,
 }
@@ -66,7 +66,7 @@ impl LastRun {
             .with_label(lock_options.label.as_deref())
             .with_command(lock_options.command.as_deref());
         Self {
-            kind: Kind::Run,
+            kind: RecordKind::Run,
             holder: client.to_string(),
             host: client.host,
             pid: client.pid,

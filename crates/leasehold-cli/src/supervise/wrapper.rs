@@ -83,13 +83,13 @@ pub(crate) struct Wrapper<'a> {
 }
 
 /// How the guardian ended.
-enum Outcome {
+enum CommandOutcome {
     Ended(ExitStatus),
     NotStarted(Errno),
     GuardianGone,
 }
 
-impl Outcome {
+impl CommandOutcome {
     fn into_end(
         self,
         command: &CommandSpec,
@@ -195,7 +195,7 @@ impl<'a> Wrapper<'a> {
         let had_terminal = self
             .pid
             .is_some_and(|group| self.job_control.take_back_from(group));
-        let is_guardian_gone = matches!(outcome, Some(Outcome::GuardianGone));
+        let is_guardian_gone = matches!(outcome, Some(CommandOutcome::GuardianGone));
         if is_guardian_gone {
             self.end_the_orphans().await?;
         }
@@ -238,7 +238,7 @@ impl<'a> Wrapper<'a> {
     }
 
     /// Records how the command ended, if its lock is held alone. The lock is released only afterwards, but soon.
-    async fn record_end(&self, outcome: Option<&Outcome>) {
+    async fn record_end(&self, outcome: Option<&CommandOutcome>) {
         let lock = &self.lock_options.name;
         let is_alone = self.command.records_end && self.lock_options.mode() == Mode::Exclusive;
         let HeldLocks::Own(guards) = &self.hold else {
@@ -248,10 +248,12 @@ impl<'a> Wrapper<'a> {
             return;
         };
         let end = match outcome {
-            Some(Outcome::Ended(status)) if !self.lost => {
+            Some(CommandOutcome::Ended(status)) if !self.lost => {
                 RunEnd::Ended(ExitCode::of_command(*status))
             }
-            Some(Outcome::NotStarted(errno)) => RunEnd::NotStarted(ExitCode::of_start(*errno)),
+            Some(CommandOutcome::NotStarted(errno)) => {
+                RunEnd::NotStarted(ExitCode::of_start(*errno))
+            }
             _ => RunEnd::Lost,
         };
         let run = LastRun::now(self.lock_options, guard.fence(), self.began, end);
@@ -266,8 +268,12 @@ impl<'a> Wrapper<'a> {
     }
 
     /// How the locks outlast the command with --min-hold, if it ran and they were not lost.
-    fn min_hold(&self, outcome: Option<&Outcome>, had_terminal: bool) -> Option<MinHold<'a>> {
-        let Some(Outcome::Ended(status)) = outcome else {
+    fn min_hold(
+        &self,
+        outcome: Option<&CommandOutcome>,
+        had_terminal: bool,
+    ) -> Option<MinHold<'a>> {
+        let Some(CommandOutcome::Ended(status)) = outcome else {
             return None;
         };
         let until = self.keep_until.filter(|_| !self.lost)?;
@@ -280,14 +286,14 @@ impl<'a> Wrapper<'a> {
     }
 
     /// `None` if the deadline was too near to start the command.
-    async fn watch(&mut self) -> Result<Option<Outcome>, Failure> {
+    async fn watch(&mut self) -> Result<Option<CommandOutcome>, Failure> {
         loop {
             tokio::select! {
                 biased;
                 report = self.guardian.next() => match report {
                     Some(Report::Started(pid)) => self.started(Pid::from_raw(pid)),
                     Some(Report::NotStarted(errno)) => {
-                        return Ok(Some(Outcome::NotStarted(Errno::from_raw(errno))));
+                        return Ok(Some(CommandOutcome::NotStarted(Errno::from_raw(errno))));
                     }
                     Some(Report::TooLate) => {
                         self.note_loss(&self.loss_that_is_near());
@@ -295,8 +301,8 @@ impl<'a> Wrapper<'a> {
                     }
                     Some(Report::Stopped(signal)) => self.stop(signal)?,
                     Some(Report::Ending) => self.note_loss(&self.loss_that_is_near()),
-                    Some(Report::Ended(status)) => return Ok(Some(Outcome::Ended(status))),
-                    None => return Ok(Some(Outcome::GuardianGone)),
+                    Some(Report::Ended(status)) => return Ok(Some(CommandOutcome::Ended(status))),
+                    None => return Ok(Some(CommandOutcome::GuardianGone)),
                 },
                 signal = self.signals.next() => self.pass_on(signal?),
                 deadline = self.hold.deadline_moved(self.deadline) => {

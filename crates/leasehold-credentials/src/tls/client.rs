@@ -17,11 +17,11 @@ pub struct TlsClient {
     source: TlsSource,
     /// The protocols to negotiate (ALPN).
     protocols: &'static [&'static [u8]],
-    state: Mutex<State>,
+    state: Mutex<TlsState>,
 }
 
 #[derive(Default)]
-struct State {
+struct TlsState {
     loaded: Option<Arc<Loaded>>,
     /// Why the files cannot be used now, as the log has it.
     reported: Option<String>,
@@ -63,7 +63,7 @@ impl TlsClient {
         match (loaded, last) {
             (Ok(loaded), _) => {
                 let config = Arc::clone(&loaded.config);
-                *locked(&self.state) = State {
+                *locked(&self.state) = TlsState {
                     loaded: Some(loaded),
                     reported: None,
                 };

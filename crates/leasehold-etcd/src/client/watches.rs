@@ -16,10 +16,10 @@ use crate::proto::{
 
 /// The stream of all watches of a client.
 #[derive(Debug)]
-pub(crate) struct Watches(Arc<Inner>);
+pub(crate) struct Watches(Arc<WatchesInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct WatchesInner {
     stream: Duplex<WatchRequest>,
     open: Arc<Mutex<OpenWatches>>,
     /// Has a token for each open watch.
@@ -60,7 +60,7 @@ pub(crate) struct WatchedKeys {
 pub(crate) struct Watch {
     id: i64,
     messages: UnboundedReceiver<Message>,
-    inner: Arc<Inner>,
+    inner: Arc<WatchesInner>,
     /// While it exists, the client checks the connection.
     _busy: TaskTrackerToken,
 }
@@ -88,7 +88,7 @@ impl Watches {
             open.messages.clear();
         };
         let stream = Duplex::new(context, (caller, WATCH_PATH), closed, read, end);
-        Self(Arc::new(Inner {
+        Self(Arc::new(WatchesInner {
             stream,
             open,
             busy: busy.clone(),
@@ -127,7 +127,7 @@ impl Watches {
     }
 }
 
-impl Inner {
+impl WatchesInner {
     fn send(&self, command: WatchCommand) {
         let command = Some(command);
         self.stream.send(WatchRequest { command });

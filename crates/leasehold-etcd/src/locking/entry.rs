@@ -30,7 +30,7 @@ pub(crate) struct Stored {
     mode: StoredMode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     permits: Option<u32>,
-    pub(crate) state: State,
+    pub(crate) state: EntryState,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fence: Option<Fence>,
     pub(crate) client: ClientInfo,
@@ -47,7 +47,7 @@ enum StoredMode {
 /// What an owner does with the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
+pub(crate) enum EntryState {
     Waiting,
     Held,
     /// An operator broke the lease. The entry keeps the lock closed until it ends.
@@ -58,8 +58,8 @@ impl Stored {
     /// Returns a value of `owner`, which waits or holds.
     pub(crate) fn new(owner: Owner, mode: Mode, fence: Option<Fence>, client: ClientInfo) -> Self {
         let state = match fence {
-            Some(_) => State::Held,
-            None => State::Waiting,
+            Some(_) => EntryState::Held,
+            None => EntryState::Waiting,
         };
         let stored_mode = match mode {
             Mode::Exclusive => StoredMode::Exclusive,
@@ -84,7 +84,7 @@ impl Stored {
 
     /// The same value of a lease that an operator broke.
     pub(crate) fn broken(mut self) -> Self {
-        self.state = State::Broken;
+        self.state = EntryState::Broken;
         self
     }
 
@@ -142,19 +142,19 @@ impl Entry {
         self.stored.as_ref().map(|stored| stored.owner)
     }
 
-    pub(crate) fn state(&self) -> Option<State> {
+    pub(crate) fn state(&self) -> Option<EntryState> {
         self.stored.as_ref().map(|stored| stored.state)
     }
 
     /// Returns when its owner was granted the lock exclusively and from a place in the queue; `None` if it was not.
     pub(crate) fn was_granted_alone(&self) -> Option<i64> {
         let is_alone = self.mode == Mode::Exclusive && self.position == Position::Queue;
-        (is_alone && self.state() == Some(State::Held)).then_some(self.modified)
+        (is_alone && self.state() == Some(EntryState::Held)).then_some(self.modified)
     }
 
     /// Returns whether the entry is that of a holder, or of a holder whose lease an operator broke.
     pub(crate) fn is_held(&self) -> bool {
-        matches!(self.state(), Some(State::Held | State::Broken))
+        matches!(self.state(), Some(EntryState::Held | EntryState::Broken))
     }
 }
 

@@ -7,7 +7,7 @@ mod order;
 mod snapshot;
 mod transactions;
 
-pub(crate) use entry::{Entry, State};
+pub(crate) use entry::{Entry, EntryState};
 pub(crate) use names::{Names, Position, Range, SharedLease, lease_id};
 pub(crate) use order::{Decision, Standing};
 pub(crate) use snapshot::Snapshot;

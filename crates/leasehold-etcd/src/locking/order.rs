@@ -4,7 +4,7 @@
 use leasehold::Mode;
 use leasehold::store::Permits;
 
-use super::entry::{Entry, State};
+use super::entry::{Entry, EntryState};
 use super::names::Position;
 
 /// The standing of a client that asks for a lock.
@@ -81,13 +81,13 @@ pub(super) fn decide<'a>(
 pub(super) fn is_before(entry: &Entry, standing: Standing) -> bool {
     let is_ahead = entry.position == Position::Ahead;
     // Other libraries look at the revision alone, so nothing can go ahead of their clients.
-    let is_passed = !is_ahead && entry.state() == Some(State::Waiting);
+    let is_passed = !is_ahead && entry.state() == Some(EntryState::Waiting);
     match standing {
         Standing::Newcomer => true,
         Standing::Queued(created) => is_ahead || entry.created < created,
         Standing::Barging => !is_passed,
         Standing::Ahead(created) => {
-            let waits = entry.state() == Some(State::Waiting);
+            let waits = entry.state() == Some(EntryState::Waiting);
             let is_later = is_ahead && waits && entry.created > created;
             entry.created != created && !is_passed && !is_later
         }

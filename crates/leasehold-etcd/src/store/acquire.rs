@@ -7,7 +7,7 @@ use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Permits, Progress
 use leasehold::{Error, ErrorKind, Fence, Mode};
 
 use super::crowds::Member;
-use super::inner::Inner;
+use super::inner::EtcdInner;
 use super::leases::OwnLease;
 use super::release;
 use super::successors::{HandOver, Succession, Successor};
@@ -19,7 +19,7 @@ use crate::locking::{
 
 /// One call of `acquire`.
 struct Acquiring<'a> {
-    inner: &'a Arc<Inner>,
+    inner: &'a Arc<EtcdInner>,
     client: &'a EtcdClient,
     request: &'a Arc<LockRequest>,
     progress: &'a Progress<'a>,
@@ -48,7 +48,7 @@ enum Next {
 
 /// Takes the lock: has a lease granted, and writes an entry with it.
 pub(super) async fn acquire(
-    inner: &Arc<Inner>,
+    inner: &Arc<EtcdInner>,
     client: &Arc<EtcdClient>,
     request: &Arc<LockRequest>,
     progress: &Progress<'_>,
@@ -121,7 +121,7 @@ pub(super) async fn acquire(
 
 /// Asks for the lease of a request, and for that of the fences.
 async fn leases(
-    inner: &Inner,
+    inner: &EtcdInner,
     client: &EtcdClient,
     request: &LockRequest,
 ) -> Result<(Term, i64), Error> {
@@ -319,7 +319,7 @@ impl<'a> Acquiring<'a> {
         let Standing::Queued(created) = self.attempt.standing else {
             return None;
         };
-        let inner: &'a Inner = self.inner;
+        let inner: &'a EtcdInner = self.inner;
         let is_next = entry.position == Position::Queue && entry.lease != 0;
         is_next.then(|| {
             inner.successors.enter(entry.lease, |granted| Successor {

@@ -4,7 +4,7 @@ use leasehold::look::{BreakRecord, BrokenLease, Owner};
 use leasehold::store::{Admin, BoxFuture};
 use leasehold::{Error, ErrorKind, Key};
 
-use super::inner::Inner;
+use super::inner::EtcdInner;
 use super::inspection::LIMIT;
 use super::session::EtcdSession;
 use crate::client::Failure;
@@ -31,7 +31,7 @@ impl Admin for EtcdSession {
 /// How often a break is tried again if the entry changed at the same moment.
 const TRIES: usize = 10;
 
-impl Inner {
+impl EtcdInner {
     async fn break_lease(&self, lock: &Key, record: &BreakRecord) -> Result<BrokenLease, Error> {
         let memory = self
             .shared_lease(&self.client, SharedLease::Memory, LIMIT)

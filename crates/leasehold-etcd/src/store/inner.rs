@@ -19,7 +19,7 @@ use crate::settings::Settings;
 
 /// What all requests of a client share.
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(super) struct EtcdInner {
     settings: Arc<Settings>,
     /// For attempts, and for the first try of a release.
     callers: PerRuntime<EtcdClient>,
@@ -37,7 +37,7 @@ pub(super) struct Inner {
     pub(super) leftovers: TaskTracker,
 }
 
-impl Inner {
+impl EtcdInner {
     pub(super) fn new(settings: Arc<Settings>, context: SessionContext) -> Self {
         let leftovers = TaskTracker::new();
         leftovers.close();

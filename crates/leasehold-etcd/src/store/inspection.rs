@@ -7,9 +7,9 @@ use leasehold::look::{Holder, ListedLock, LockListing, Pattern, Waiter};
 use leasehold::store::{BoxFuture, Inspection, LockRequest, Ticket};
 use leasehold::{Error, Key};
 
-use super::inner::Inner;
+use super::inner::EtcdInner;
 use super::session::EtcdSession;
-use crate::locking::{Entry, Range, State, one_key, range};
+use crate::locking::{Entry, EntryState, Range, one_key, range};
 use crate::proto::{KeyValue, LeaseTimeToLiveRequest, RangeRequest, SortOrder, SortTarget};
 
 /// How many keys are read at once.
@@ -45,7 +45,7 @@ impl Inspection for EtcdSession {
     }
 }
 
-impl Inner {
+impl EtcdInner {
     /// Returns the entries of a lock, the oldest first.
     pub(super) async fn entries_of(&self, lock: &Key) -> Result<Vec<Entry>, Error> {
         let question = RangeRequest {
@@ -114,7 +114,7 @@ impl Inner {
                     let mut holder = Holder::of(stored.owner, entry.mode);
                     holder.client = Some(stored.client.clone());
                     holder.fence = stored.fence;
-                    holder.broken = stored.state == State::Broken;
+                    holder.broken = stored.state == EntryState::Broken;
                     holder
                 }
                 None => {
@@ -167,7 +167,7 @@ fn waiters(entries: Vec<Entry>) -> Vec<Waiter> {
     let mut latest = WallTime::from_micros(0);
     let waiting = entries
         .into_iter()
-        .filter(|entry| entry.state() == Some(State::Waiting));
+        .filter(|entry| entry.state() == Some(EntryState::Waiting));
     let shown = waiting.filter_map(|entry| {
         let stored = entry.stored?;
         latest = stored

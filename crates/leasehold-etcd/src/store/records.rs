@@ -9,7 +9,7 @@ use leasehold::store::{
 };
 use leasehold::{Error, ErrorKind, Fence, Key};
 
-use super::inner::Inner;
+use super::inner::EtcdInner;
 use super::inspection::LIMIT;
 use super::leases::seconds;
 use super::session::EtcdSession;
@@ -66,7 +66,7 @@ impl Records for EtcdSession {
     }
 }
 
-impl Inner {
+impl EtcdInner {
     async fn list_records(&self, pattern: &Pattern, limit: usize) -> Result<Vec<Key>, Error> {
         let mut found = Vec::new();
         let mut rest = Some(self.names.records(pattern.prefix()));

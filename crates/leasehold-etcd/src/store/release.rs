@@ -3,17 +3,17 @@ use std::sync::Arc;
 use leasehold::store::{LockRequest, ReleaseReply};
 use leasehold::{Error, Fence, Mode};
 
-use super::inner::Inner;
+use super::inner::EtcdInner;
 use super::leases::OwnLease;
 use super::successors::HandOver;
 use crate::client::{EtcdClient, Failure};
-use crate::locking::{Attempt, Entry, Standing, State, lease_id, one_key, read_pass_on};
+use crate::locking::{Attempt, Entry, EntryState, Standing, lease_id, one_key, read_pass_on};
 use crate::proto::{LeaseRevokeRequest, LeaseTimeToLiveRequest};
 
 /// Revokes the lease of the owner, which deletes its entry, whether it holds or waits. The server then refuses everything
 /// that arrives late with that lease.
 pub(super) async fn release(
-    inner: &Arc<Inner>,
+    inner: &Arc<EtcdInner>,
     request: &Arc<LockRequest>,
 ) -> Result<ReleaseReply, Error> {
     let own = inner.own.get(request.owner);
@@ -48,7 +48,7 @@ pub(super) async fn release(
 /// Revokes the lease of an owner without an entry, on the connection of its attempt. A request that follows there finds it gone.
 /// Without an answer, the lease ends by itself.
 pub(super) fn revoke_in_background(
-    inner: &Arc<Inner>,
+    inner: &Arc<EtcdInner>,
     client: &Arc<EtcdClient>,
     request: &Arc<LockRequest>,
 ) {
@@ -65,7 +65,7 @@ pub(super) fn revoke_in_background(
 }
 
 async fn revoke(
-    inner: &Inner,
+    inner: &EtcdInner,
     client: &EtcdClient,
     request: &LockRequest,
     own: Option<&OwnLease>,
@@ -98,7 +98,7 @@ async fn revoke(
 /// Passes the lock to the waiter directly behind the owner, if that is one of this client, and returns whether it got the
 /// lock. One transaction deletes one entry and writes the other. If its answer is lost, the waiter asks the server.
 async fn pass_on(
-    inner: &Inner,
+    inner: &EtcdInner,
     client: &EtcdClient,
     request: &LockRequest,
     own: &OwnLease,
@@ -133,7 +133,7 @@ async fn pass_on(
     true
 }
 
-impl Inner {
+impl EtcdInner {
     /// Removes the entry that keeps a broken lock closed: its owner says that it has ended. If that fails, the lock opens
     /// when the lease would have ended.
     async fn open_broken(&self, request: &LockRequest) {
@@ -142,7 +142,7 @@ impl Inner {
         };
         let is_own = |entry: &&Entry| entry.owner() == Some(request.owner);
         let mut broken = entries.iter().filter(is_own);
-        if let Some(entry) = broken.find(|entry| entry.state() == Some(State::Broken)) {
+        if let Some(entry) = broken.find(|entry| entry.state() == Some(EntryState::Broken)) {
             // The lease belongs to this entry alone.
             let question = LeaseRevokeRequest { id: entry.lease };
             let _ = self.client.call(question, request.limit()).await;

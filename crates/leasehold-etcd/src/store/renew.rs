@@ -4,9 +4,9 @@ use futures_util::future;
 use leasehold::store::{Held, LockRequest, RenewReply, Term};
 use leasehold::{Error, ErrorKind, LostReason, Mode};
 
-use super::inner::Inner;
+use super::inner::EtcdInner;
 use super::leases::OwnLease;
-use crate::locking::{Entry, State, lease_id, one_key};
+use crate::locking::{Entry, EntryState, lease_id, one_key};
 use crate::proto::{Compare, Operation, PutRequest, TxnRequest};
 
 /// A server takes up to this many operations in a transaction, unless it is set to take more.
@@ -15,7 +15,7 @@ const OPERATIONS_MAX: usize = 128;
 /// What a transaction found of one lease: its entry, if it has one.
 type Found = Result<Option<Entry>, Error>;
 
-impl Inner {
+impl EtcdInner {
     /// Renews the leases. A lease that lives is no lock that is held, since an operator may have deleted the entry. So
     /// transactions read the entries, and only afterwards: a break counts on it that a renewal that comes later sees it.
     pub(super) async fn renew(&self, leases: &[Held]) -> Vec<RenewReply> {
@@ -183,11 +183,11 @@ impl Inner {
 }
 
 fn is_broken(entry: &Entry, request: &LockRequest) -> bool {
-    entry.owner() == Some(request.owner) && entry.state() == Some(State::Broken)
+    entry.owner() == Some(request.owner) && entry.state() == Some(EntryState::Broken)
 }
 
 fn is_of(entry: &Entry, request: &LockRequest) -> bool {
     entry.owner() == Some(request.owner)
-        && entry.state() == Some(State::Held)
+        && entry.state() == Some(EntryState::Held)
         && entry.lease == lease_id(request.owner)
 }

@@ -7,17 +7,17 @@ use leasehold::store::{
 };
 
 use super::acquire;
-use super::inner::Inner;
+use super::inner::EtcdInner;
 use super::release;
 use crate::settings::Settings;
 
 /// The locks of one client.
 #[derive(Clone, Debug)]
-pub(super) struct EtcdSession(pub(super) Arc<Inner>);
+pub(super) struct EtcdSession(pub(super) Arc<EtcdInner>);
 
 impl EtcdSession {
     pub(super) fn open(settings: Arc<Settings>, context: SessionContext) -> Self {
-        Self(Arc::new(Inner::new(settings, context)))
+        Self(Arc::new(EtcdInner::new(settings, context)))
     }
 }
 

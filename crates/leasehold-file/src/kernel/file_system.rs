@@ -15,7 +15,7 @@ mod kinds;
 /// A kind of file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileSystem {
-    kind: kinds::Kind,
+    kind: kinds::FileSystemType,
 }
 
 impl FileSystem {

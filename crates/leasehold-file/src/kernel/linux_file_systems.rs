@@ -3,25 +3,25 @@
 use nix::sys::statfs::Statfs;
 
 /// The number that `statfs(2)` gives to a kind of file system.
-pub(super) type Kind = u32;
+pub(super) type FileSystemType = u32;
 
-pub(super) fn of(found: &Statfs) -> Kind {
+pub(super) fn of(found: &Statfs) -> FileSystemType {
     // The type of the field differs between platforms; each number fits 32 bits.
     found.filesystem_type().0 as u32
 }
 
 /// Returns the name if the file system is local.
-pub(super) fn local_name(kind: Kind) -> Option<&'static str> {
+pub(super) fn local_name(kind: FileSystemType) -> Option<&'static str> {
     name_in(LOCAL, kind)
 }
 
 /// Returns what to call a file system that is not known to be local.
-pub(super) fn other_name(kind: Kind) -> String {
+pub(super) fn other_name(kind: FileSystemType) -> String {
     let unknown = || format!("a file system of the unknown type {kind:#x}");
     name_in(NOT_LOCAL, kind).map_or_else(unknown, str::to_owned)
 }
 
-fn name_in(table: &[(u32, &'static str)], kind: Kind) -> Option<&'static str> {
+fn name_in(table: &[(u32, &'static str)], kind: FileSystemType) -> Option<&'static str> {
     let (_, name) = table.iter().find(|(number, _)| *number == kind)?;
     Some(name)
 }
@@ -78,7 +78,7 @@ mod tests {
     use super::super::FileSystem;
     use super::*;
 
-    fn verdict(kind: Kind) -> Result<(), Error> {
+    fn verdict(kind: FileSystemType) -> Result<(), Error> {
         FileSystem { kind }.require_local(Path::new("/srv/locks"))
     }
 

@@ -42,10 +42,10 @@ use session::FileSession;
 ///
 /// Clones share what they hold. Dropping the last one frees everything.
 #[derive(Clone, Debug)]
-pub struct FileStore(Arc<Inner>);
+pub struct FileStore(Arc<FileStoreInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct FileStoreInner {
     directory: Arc<Directory>,
     table: Arc<Table>,
     source: NotificationSource,
@@ -109,7 +109,7 @@ impl FileStore {
     }
 
     pub(crate) fn new(directory: Directory, source: NotificationSource) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(FileStoreInner {
             directory: Arc::new(directory),
             table: Arc::default(),
             source,

@@ -24,10 +24,10 @@ use requests::{RELEASE, RENEW, column, micros, mode_number, released, renewal, u
 use waits::{HandOver, News, Waits};
 
 #[derive(Clone, Debug)]
-pub(crate) struct PostgresSession(Arc<Inner>);
+pub(crate) struct PostgresSession(Arc<PostgresInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct PostgresInner {
     context: SessionContext,
     /// For attempts, which may wait for a row, for notifications, and for the first try of a release.
     attempts: PerRuntime<Slot>,
@@ -48,7 +48,7 @@ impl PostgresSession {
         let channel = format!("leasehold_{}", context.client().id);
         let inbox = Inbox(channel, Arc::clone(&waits));
         let slot = |inbox| Slot::new(Arc::clone(place), context.clone(), inbox, None);
-        Self(Arc::new(Inner {
+        Self(Arc::new(PostgresInner {
             attempts: PerRuntime::new(slot(Some(inbox.clone())), &context),
             place: Arc::clone(place),
             inbox,

@@ -10,7 +10,7 @@ use leasehold::{Error, Key};
 
 use super::requests::{KEEP_PLACES, asks, column};
 use super::waits::News;
-use super::{Inner, PostgresSession};
+use super::{PostgresInner, PostgresSession};
 
 /// How often the client keeps its places. The server keeps them for four times as long.
 const BEAT: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ const BEAT: Duration = Duration::from_secs(1);
 const PORTION: usize = 500;
 
 /// Keeps the places until no request waits, or the session ends.
-pub(super) async fn keep(session: Weak<Inner>, clock: Arc<dyn Clock>) {
+pub(super) async fn keep(session: Weak<PostgresInner>, clock: Arc<dyn Clock>) {
     let mut is_away = false;
     loop {
         clock.sleep_until(clock.now() + BEAT).await;

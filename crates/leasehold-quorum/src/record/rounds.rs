@@ -12,7 +12,7 @@ use crate::messages::{RecordAction, RecordAnswer};
 #[derive(Debug)]
 pub(super) struct Round {
     members: usize,
-    kind: Kind,
+    kind: RoundKind,
     /// The members that have a value, or report that there is none.
     found: Readings,
     /// How many members wrote.
@@ -24,7 +24,7 @@ pub(super) struct Round {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum RoundKind {
     Open,
     Write,
     Read,
@@ -73,9 +73,9 @@ impl Readings {
 impl Round {
     pub(super) fn new(action: &RecordAction, members: usize) -> Self {
         let kind = match action {
-            RecordAction::Open(_) => Kind::Open,
-            RecordAction::Write(_) => Kind::Write,
-            RecordAction::Read => Kind::Read,
+            RecordAction::Open(_) => RoundKind::Open,
+            RecordAction::Write(_) => RoundKind::Write,
+            RecordAction::Read => RoundKind::Read,
         };
         Self {
             members,
@@ -122,9 +122,9 @@ impl Round {
     pub(super) fn is_decided(&self) -> bool {
         let needed = majority(self.members);
         match self.kind {
-            Kind::Open => self.found.heard >= needed,
-            Kind::Write => self.wrote >= needed,
-            Kind::Read => {
+            RoundKind::Open => self.found.heard >= needed,
+            RoundKind::Write => self.wrote >= needed,
+            RoundKind::Read => {
                 let is_nothing = self.found.greatest.is_none() && self.found.heard >= needed;
                 is_nothing || self.found.same >= needed
             }
@@ -134,9 +134,9 @@ impl Round {
     /// Returns the result: from all members, unless it was decided before.
     pub(super) fn outcome(&self) -> Result<RecordAnswer, Error> {
         match self.kind {
-            Kind::Open => self.opened().map(RecordAnswer::Opened),
-            Kind::Write => self.written().map(RecordAnswer::Written),
-            Kind::Read => self.read().map(RecordAnswer::Read),
+            RoundKind::Open => self.opened().map(RecordAnswer::Opened),
+            RoundKind::Write => self.written().map(RecordAnswer::Written),
+            RoundKind::Read => self.read().map(RecordAnswer::Read),
         }
     }
 

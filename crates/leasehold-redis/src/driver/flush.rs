@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold::clock::within;
 
 use super::shared::Shared;
-use super::state::State;
+use super::state::DriverState;
 
 /// How long a client that ends waits for members that are slower than a majority.
 const REPLY_MAX: Duration = Duration::from_millis(40);
@@ -25,9 +25,9 @@ impl Shared {
         self.until(|state| state.is_idle() || state.is_handed_over())
             .await;
         let end = self.clock().now() + REPLY_MAX;
-        let replies = within(self.clock(), end, self.until(State::is_idle));
+        let replies = within(self.clock(), end, self.until(DriverState::is_idle));
         if replies.await.is_none() {
-            self.update(State::repeat_releases);
+            self.update(DriverState::repeat_releases);
             self.until(|state| state.is_idle() || state.is_handed_over())
                 .await;
         }
@@ -37,7 +37,7 @@ impl Shared {
     }
 
     /// Resolves when the engine has all that callers submitted, and `condition` holds.
-    async fn until(&self, condition: impl Fn(&State) -> bool) {
+    async fn until(&self, condition: impl Fn(&DriverState) -> bool) {
         poll_fn(|context| {
             self.look(|state| {
                 if condition(state) && self.submissions().is_empty() {

@@ -51,7 +51,7 @@ pub use config::DriverConfig;
 use config::Parts;
 use connection_task::ConnectionTask;
 use shared::Shared;
-use state::State;
+use state::DriverState;
 
 use crate::codec::Codec;
 use crate::connection::state::Connection;
@@ -90,7 +90,7 @@ impl Driver {
         let engine = parts.engine.map(Engine::new);
         let codecs = parts.connections.iter().map(Connection::codec).cloned();
         let codecs = codecs.collect();
-        let state = State::new(engine, parts.connections, parts.gauges);
+        let state = DriverState::new(engine, parts.connections, parts.gauges);
         let shared = Arc::new(Shared::new(parts.clock, parts.members, state));
         (Self { shared, codecs }, parts.tasks)
     }

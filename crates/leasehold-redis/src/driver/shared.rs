@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use super::combining::Combining;
 use super::member_events;
 use super::reading::Reading;
-use super::state::State;
+use super::state::DriverState;
 use super::submissions::Submissions;
 
 /// What the task of the client's thread and the futures of callers share.
@@ -25,7 +25,7 @@ pub(super) struct Shared {
     pub(super) members: PerMember<MemberId>,
     process: Process,
     submissions: Mutex<Submissions>,
-    state: Combining<State>,
+    state: Combining<DriverState>,
     pub(super) reading: Reading,
     /// Whether the task of the client's thread looks at everything soon.
     pub(super) is_watched: AtomicBool,
@@ -36,7 +36,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(clock: Arc<dyn Clock>, members: PerMember<MemberId>, state: State) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>, members: PerMember<MemberId>, state: DriverState) -> Self {
         Self {
             clock,
             process: Process::current(),
@@ -74,7 +74,7 @@ impl Shared {
     }
 
     /// Changes the state, and carries out what follows.
-    pub(super) fn update<T>(&self, change: impl FnOnce(&mut State, Now) -> T) -> T {
+    pub(super) fn update<T>(&self, change: impl FnOnce(&mut DriverState, Now) -> T) -> T {
         self.with_state(|mut state| {
             let result = change(&mut state, self.now());
             self.advance_from(state);
@@ -83,11 +83,11 @@ impl Shared {
     }
 
     /// Looks at the state, and frees it.
-    pub(super) fn look<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+    pub(super) fn look<T>(&self, look: impl FnOnce(&mut DriverState) -> T) -> T {
         self.with_state(|mut state| look(&mut state))
     }
 
-    fn with_state<T>(&self, with: impl FnOnce(MutexGuard<'_, State>) -> T) -> T {
+    fn with_state<T>(&self, with: impl FnOnce(MutexGuard<'_, DriverState>) -> T) -> T {
         self.state.with(with, |state| self.advance_from(state))
     }
 
@@ -99,7 +99,7 @@ impl Shared {
 
     /// Advances the driver. Writing within the mutex costs less than letting others in: they add operations without it,
     /// and no write blocks.
-    fn advance_from(&self, mut state: MutexGuard<'_, State>) {
+    fn advance_from(&self, mut state: MutexGuard<'_, DriverState>) {
         state.receive(&self.reading, || self.now());
         let now = self.now();
         self.submissions().take(&mut state.submissions);
@@ -110,7 +110,7 @@ impl Shared {
     }
 
     /// Frees the state, and wakes the futures that wait for what changed.
-    fn publish(&self, mut state: MutexGuard<'_, State>, now: Now) {
+    fn publish(&self, mut state: MutexGuard<'_, DriverState>, now: Now) {
         let mut wakers = Vec::with_capacity(state.events.len());
         let mut submissions = self.submissions();
         submissions.deliver(state.events.drain(..), &mut wakers);
@@ -196,7 +196,7 @@ impl Shared {
 }
 
 /// Returns whether the client's thread has to wake up earlier than it is about to.
-fn advance_timer(state: &mut State) -> bool {
+fn advance_timer(state: &mut DriverState) -> bool {
     let Some(next) = state.next_timeout() else {
         return false;
     };

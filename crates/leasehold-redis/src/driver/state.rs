@@ -19,7 +19,7 @@ use crate::connection::state::Connection;
 
 /// Everything that the threads of a client share, behind one mutex.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct DriverState {
     /// `None` if callers only ask members themselves.
     engine: Option<Engine>,
     pub(super) connections: PerMember<Connection>,
@@ -41,7 +41,7 @@ pub(super) struct State {
     flushing: Vec<Waker>,
 }
 
-impl State {
+impl DriverState {
     pub(super) fn new(
         engine: Option<Engine>,
         connections: PerMember<Connection>,

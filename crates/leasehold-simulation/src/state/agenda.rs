@@ -66,7 +66,7 @@ pub(crate) enum Repair {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct AgendaEntry {
     at: Time,
     /// Keeps the order of entries with the same instant.
     number: u64,
@@ -76,7 +76,7 @@ struct Entry {
 /// The actions that are due, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    entries: BinaryHeap<Entry>,
+    entries: BinaryHeap<AgendaEntry>,
     added: u64,
 }
 
@@ -84,31 +84,31 @@ impl Agenda {
     pub(crate) fn add(&mut self, at: Time, action: Action) {
         self.added += 1;
         let number = self.added;
-        self.entries.push(Entry { at, number, action });
+        self.entries.push(AgendaEntry { at, number, action });
     }
 
     pub(crate) fn next(&mut self) -> Option<(Time, Action)> {
-        let Entry { at, action, .. } = self.entries.pop()?;
+        let AgendaEntry { at, action, .. } = self.entries.pop()?;
         Some((at, action))
     }
 }
 
-impl Ord for Entry {
+impl Ord for AgendaEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }
 }
 
-impl PartialOrd for Entry {
+impl PartialOrd for AgendaEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
+impl PartialEq for AgendaEntry {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for Entry {}
+impl Eq for AgendaEntry {}

@@ -56,12 +56,12 @@ pub struct Proxy {
 #[derive(Debug)]
 struct Path {
     server: u16,
-    state: Mutex<State>,
+    state: Mutex<PathState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct PathState {
     fault: NetworkFault,
     open: HashMap<u64, Arc<Connection>>,
     /// The connections whose requests are held back, until the server has run them.
@@ -98,7 +98,7 @@ impl Proxy {
     fn try_to(server: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
-        let state = State {
+        let state = PathState {
             fault: NetworkFault::None,
             open: HashMap::new(),
             held: HashMap::new(),
@@ -359,7 +359,7 @@ impl Path {
     }
 
     /// Waits until `holds` is false, or for the end of the connection or the proxy.
-    fn wait_while(&self, connection: &Connection, holds: impl Fn(&State) -> bool) {
+    fn wait_while(&self, connection: &Connection, holds: impl Fn(&PathState) -> bool) {
         let mut state = locked(&self.state);
         while !state.ended && !connection.dead.load(Ordering::SeqCst) && holds(&state) {
             let waited = self.changed.wait(state);

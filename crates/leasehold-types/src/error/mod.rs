@@ -17,10 +17,10 @@ pub use lost_reason::LostReason;
 /// predicates; `manual::errors` says what to do about each kind. A held lock is no error for `Lock::try_acquire`; it is one only if a
 /// wait ran out.
 #[derive(Clone)]
-pub struct Error(Arc<Inner>);
+pub struct Error(Arc<ErrorInner>);
 
 #[derive(Clone)]
-struct Inner {
+struct ErrorInner {
     kind: ErrorKind,
     effect: Effect,
     is_not_ready: bool,
@@ -39,7 +39,7 @@ impl Error {
     /// Returns an error of `kind`. `message` is one line, names values and rules, and contains no
     /// credential.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ErrorInner {
             kind,
             effect: Effect::None,
             is_not_ready: false,
@@ -250,7 +250,7 @@ impl Error {
         self.is_busy() || self.is_unreachable()
     }
 
-    fn edit(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+    fn edit(mut self, change: impl FnOnce(&mut ErrorInner)) -> Self {
         change(Arc::make_mut(&mut self.0));
         self
     }

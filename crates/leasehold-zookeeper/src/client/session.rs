@@ -13,18 +13,18 @@ use super::connector::{Credentials, Greeting, Servers};
 
 /// The session of a client at an ensemble.
 #[derive(Debug)]
-pub(crate) struct Session(Arc<Inner>);
+pub(crate) struct Session(Arc<SessionInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct SessionInner {
     servers: Arc<Servers>,
     context: SessionContext,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     link: watch::Sender<Link>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SessionState {
     /// The session on the server, unless it is known to be over.
     credentials: Option<Credentials>,
     /// Whether a task keeps a connection.
@@ -46,7 +46,7 @@ enum Link {
 impl Session {
     /// Returns a session that is not open yet.
     pub(crate) fn new(servers: Arc<Servers>, context: SessionContext) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(SessionInner {
             servers,
             context,
             state: Mutex::default(),
@@ -136,7 +136,7 @@ impl Session {
 /// How long the end of a client waits for the end of its session. The session timeout ends it otherwise.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
-impl Inner {
+impl SessionInner {
     /// Ends the task. The next request starts another one.
     fn stop(&self, link: Link) {
         let mut state = locked(&self.state);
@@ -147,7 +147,7 @@ impl Inner {
 }
 
 /// Keeps a connection until the session is over, or its owner is gone.
-async fn keep(session: Weak<Inner>, context: SessionContext, timeout: Duration) {
+async fn keep(session: Weak<SessionInner>, context: SessionContext, timeout: Duration) {
     let env = context.env();
     let mut lost = None::<BootInstant>;
     let mut failures = 0;

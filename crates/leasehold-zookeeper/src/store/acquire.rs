@@ -13,14 +13,14 @@ use super::node_data::NodeData;
 use super::questions::{data_of, find, term, watch_end};
 use super::records::wall;
 use super::refusal::refused;
-use super::session::{Inner, Place};
+use super::session::{LocksInner, Place};
 use super::wakeup::Wakeup;
 use crate::client::{self, Change, Code, Connection, LeaderClock, Lifetime, Op};
 use crate::queue::{Decision, Kind, Node, Paths, Queue, Reader, fences};
 
 /// One call of `acquire`.
 struct Acquire<'a> {
-    locks: &'a Inner,
+    locks: &'a LocksInner,
     request: &'a Arc<LockRequest>,
     progress: &'a Progress<'a>,
     paths: Paths,
@@ -40,7 +40,7 @@ enum Step {
     Again,
 }
 
-impl Inner {
+impl LocksInner {
     pub(super) async fn acquire(
         &self,
         request: &Arc<LockRequest>,

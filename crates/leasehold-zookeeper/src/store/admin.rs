@@ -9,7 +9,7 @@ use leasehold::{Error, ErrorKind, Key, Mode};
 use super::node_data::{NodeData, read_break, to_bytes};
 use super::questions::data_of;
 use super::refusal::refused;
-use super::session::{Inner, LockSession};
+use super::session::{LockSession, LocksInner};
 use crate::client::{self, Code, Connection, Lifetime, Op};
 use crate::queue::{Kind, Node, Paths};
 
@@ -64,7 +64,7 @@ fn closed_path(paths: &Paths, found: &Found, until: i64) -> String {
     format!("{}/{name}", paths.lock)
 }
 
-impl Inner {
+impl LocksInner {
     /// Breaks the lease in one transaction with its record. `None` if something changed meanwhile.
     async fn try_break(
         &self,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::node_data::NodeData;
 use super::questions::read_queue;
 use super::refusal::refused;
-use super::session::{Inner, LockSession};
+use super::session::{LockSession, LocksInner};
 use crate::client::{Answer, Code, Connection, Stat};
 use crate::queue::{Kind, Node, Queue, key_of};
 
@@ -67,7 +67,7 @@ impl Inspection for LockSession {
     }
 }
 
-impl Inner {
+impl LocksInner {
     /// Returns the names of the nodes in some folders.
     pub(super) async fn children(
         &self,

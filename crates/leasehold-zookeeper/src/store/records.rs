@@ -15,7 +15,7 @@ use leasehold::{Error, ErrorKind, Fence, Key};
 use super::inspection::matching;
 use super::questions::data_of;
 use super::refusal::refused;
-use super::session::{Inner, LockSession};
+use super::session::{LockSession, LocksInner};
 use crate::client::{self, Code, Connection, Lifetime, Op, Stat};
 use crate::queue::{self, Paths};
 
@@ -101,7 +101,7 @@ enum Change {
 /// default.
 const PART_MAX: usize = 400 * 1024;
 
-impl Inner {
+impl LocksInner {
     /// Changes a record by compare and swap.
     async fn change_record<T>(
         &self,

@@ -5,10 +5,10 @@ use leasehold::store::{LockRequest, ReleaseReply};
 
 use super::questions::find;
 use super::refusal::refused;
-use super::session::{Inner, Place};
+use super::session::{LocksInner, Place};
 use crate::client::{Code, Connection};
 
-impl Inner {
+impl LocksInner {
     /// Deletes the node of the owner. It is gone, too, once the session that created it is over.
     pub(super) async fn release(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
         let Some(place) = self.place(request.owner) else {

@@ -8,10 +8,10 @@ use leasehold::{Error, Mode};
 use super::node_data::{NodeData, read_break};
 use super::questions::{data_of, term};
 use super::refusal::refused;
-use super::session::{Inner, Place};
+use super::session::{LocksInner, Place};
 use crate::client::{self, Code, Connection, Op, Pending};
 
-impl Inner {
+impl LocksInner {
     pub(super) async fn renew(&self, leases: &[Held]) -> Vec<RenewReply> {
         if leases.is_empty() {
             return Vec::new();

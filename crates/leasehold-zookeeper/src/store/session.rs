@@ -18,10 +18,10 @@ use crate::queue::Paths;
 
 /// The locks of one client, in one session of the server.
 #[derive(Clone, Debug)]
-pub(super) struct LockSession(pub(super) Arc<Inner>);
+pub(super) struct LockSession(pub(super) Arc<LocksInner>);
 
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(super) struct LocksInner {
     pub(super) server: client::Session,
     pub(super) context: SessionContext,
     /// What each owner has or may have at the server.
@@ -49,7 +49,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl LockSession {
     pub(super) fn new(servers: Arc<Servers>, context: SessionContext) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(LocksInner {
             server: client::Session::new(servers, context.clone()),
             context,
             places: Mutex::default(),
@@ -58,7 +58,7 @@ impl LockSession {
     }
 }
 
-impl Inner {
+impl LocksInner {
     pub(super) fn place(&self, owner: Owner) -> Option<Place> {
         locked(&self.places).get(&owner).cloned()
     }

@@ -59,11 +59,11 @@ pub(crate) struct Lease {
     renewing: bool,
     /// Whether a TTL that is not known here earned the deadline.
     resumed: bool,
-    state: State,
+    state: LeaseState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LeaseState {
     Held,
     /// The last renewal failed; the deadline still lies ahead.
     InDoubt,
@@ -85,7 +85,7 @@ impl Lease {
             renew_at: None,
             renewing: false,
             resumed: false,
-            state: State::Held,
+            state: LeaseState::Held,
         };
         lease.plan_renewal(next_interval);
         lease
@@ -108,7 +108,7 @@ impl Lease {
             renew_at: None,
             renewing: false,
             resumed: true,
-            state: State::Held,
+            state: LeaseState::Held,
         }
     }
 
@@ -127,7 +127,7 @@ impl Lease {
 
     /// Checks that the guard is valid at `now`. Once this fails, it always fails.
     pub(crate) fn check(&mut self, now: BootInstant) -> Result<(), LostReason> {
-        if let State::Lost(reason) = self.state {
+        if let LeaseState::Lost(reason) = self.state {
             return Err(reason);
         }
         if self.hold_deadline.is_some_and(|end| now >= end) {
@@ -142,9 +142,9 @@ impl Lease {
     fn reason_of_expiry(&self, now: BootInstant) -> LostReason {
         let overdue = self.renew_at.is_some_and(|due| due < now);
         match self.state {
-            State::InDoubt => LostReason::Unreachable,
+            LeaseState::InDoubt => LostReason::Unreachable,
             // No renewal was even sent: nothing ran here between its due time and now.
-            State::Held if overdue && !self.renewing => LostReason::Paused,
+            LeaseState::Held if overdue && !self.renewing => LostReason::Paused,
             _ => LostReason::Expired,
         }
     }
@@ -164,7 +164,7 @@ impl Lease {
         let known = self.lease_deadline.filter(|_| !self.resumed);
         self.resumed = false;
         self.lease_deadline = known.max(earned);
-        self.state = State::Held;
+        self.state = LeaseState::Held;
         self.next_interval = self.beat_after(term.since);
         self.plan_renewal(self.next_interval);
         Ok(())
@@ -174,7 +174,7 @@ impl Lease {
     pub(crate) fn uncertain(&mut self, now: BootInstant) -> Result<(), LostReason> {
         self.check(now)?;
         self.renewing = false;
-        self.state = State::InDoubt;
+        self.state = LeaseState::InDoubt;
         let retry = (self.times.ttl / 30).min(RETRY_MAX);
         self.plan_renewal(now + retry);
         Ok(())
@@ -182,10 +182,10 @@ impl Lease {
 
     /// Marks the lease as lost. The first reason stays.
     pub(crate) fn lose(&mut self, reason: LostReason) -> LostReason {
-        if let State::Lost(first) = self.state {
+        if let LeaseState::Lost(first) = self.state {
             return first;
         }
-        self.state = State::Lost(reason);
+        self.state = LeaseState::Lost(reason);
         self.renew_at = None;
         reason
     }
@@ -193,13 +193,13 @@ impl Lease {
     /// Returns why the lease is known to be lost; `None` if it is not.
     pub(crate) fn lost(&self) -> Option<LostReason> {
         match self.state {
-            State::Lost(reason) => Some(reason),
+            LeaseState::Lost(reason) => Some(reason),
             _ => None,
         }
     }
 
     pub(crate) fn is_in_doubt(&self) -> bool {
-        self.state == State::InDoubt
+        self.state == LeaseState::InDoubt
     }
 
     /// Returns when the next renewal is due; `None` if no further one is needed.

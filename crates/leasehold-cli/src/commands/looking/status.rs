@@ -62,7 +62,7 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
     let client = store.watcher();
     let mut code = ExitCode::SUCCESS;
     let showing = args.watch.show(async || {
-        let state = State::read(&client, &args.name).await?;
+        let state = LockStatus::read(&client, &args.name).await?;
         if state.minority.is_some() {
             code = ExitCode::UNREACHABLE;
         } else if args.check {
@@ -81,7 +81,7 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
 }
 
 /// What a store says about a lock.
-struct State {
+struct LockStatus {
     holders: Vec<Holder>,
     waiters: Vec<Waiter>,
     broken: Option<BreakRecord>,
@@ -90,7 +90,7 @@ struct State {
     minority: Option<LockListing>,
 }
 
-impl State {
+impl LockStatus {
     async fn read(client: &Client, name: &str) -> Result<Self, Failure> {
         // All at once: a server that does not answer is waited for only once. In this order, a client that
         // acquires the lock meanwhile appears twice; in the other order, not at all.

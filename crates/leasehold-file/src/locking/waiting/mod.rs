@@ -30,7 +30,7 @@ pub(crate) struct WaitQueues {
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) notifications: Notifications,
     context: SessionContext,
-    entries: Mutex<HashMap<QueueId, Entry>>,
+    entries: Mutex<HashMap<QueueId, WaitEntry>>,
     room: Arc<Semaphore>,
     /// Only for writers, which need their file to announce that they wait.
     room_of_writers: Arc<Semaphore>,
@@ -39,7 +39,7 @@ pub(crate) struct WaitQueues {
 }
 
 #[derive(Debug)]
-enum Entry {
+enum WaitEntry {
     /// The first request tries, and the queue is empty.
     FirstTry,
     Queue {
@@ -90,7 +90,7 @@ impl WaitQueues {
         if entries.contains_key(&id) {
             return None;
         }
-        entries.insert(id.clone(), Entry::FirstTry);
+        entries.insert(id.clone(), WaitEntry::FirstTry);
         Some(FirstTry { queues: self, id })
     }
 
@@ -129,7 +129,7 @@ impl WaitQueues {
     fn join(self: &Arc<Self>, waiter: Waiter) -> watch::Receiver<Option<Busy>> {
         let id = QueueId::of(&waiter.request);
         let mut entries = locked(&self.entries);
-        if let Some(Entry::Queue { joining, busy }) = entries.get(&id) {
+        if let Some(WaitEntry::Queue { joining, busy }) = entries.get(&id) {
             // It fails once the thread of the client has ended, and the waiter hears of that.
             let _ = joining.send(waiter);
             return busy.clone();
@@ -138,7 +138,7 @@ impl WaitQueues {
         let (tell, busy) = watch::channel(None);
         let _ = joining.send(waiter);
         let of_waiters = busy.clone();
-        entries.insert(id.clone(), Entry::Queue { joining, busy });
+        entries.insert(id.clone(), WaitEntry::Queue { joining, busy });
         let queue = WaitQueue::new(Arc::clone(self), id, joined, tell);
         self.context.spawn(queue.run());
         of_waiters
@@ -180,7 +180,7 @@ impl WaitQueues {
 impl Drop for FirstTry<'_> {
     fn drop(&mut self) {
         let mut entries = locked(&self.queues.entries);
-        if let Some(Entry::FirstTry) = entries.get(&self.id) {
+        if let Some(WaitEntry::FirstTry) = entries.get(&self.id) {
             entries.remove(&self.id);
         }
     }

@@ -14,10 +14,10 @@ use crate::types::Error;
 /// Work for a thread.
 type Work = Box<dyn FnOnce() + Send>;
 
-static STATE: Mutex<State> = Mutex::new(State::new());
+static STATE: Mutex<FileThreadsState> = Mutex::new(FileThreadsState::new());
 static CHANGED: Condvar = Condvar::new();
 
-struct State {
+struct FileThreadsState {
     /// The process of the threads. A forked child has none of them.
     process: Option<Process>,
     waiting: VecDeque<Work>,
@@ -40,7 +40,7 @@ pub(super) fn run(work: Work) -> Result<(), Error> {
     };
     if !state.process.is_some_and(|process| process.is_current()) {
         // Dropping the parent's work could wait for a mutex that a thread of the parent held.
-        mem::forget(mem::replace(&mut *state, State::new()));
+        mem::forget(mem::replace(&mut *state, FileThreadsState::new()));
         state.process = Some(Process::current());
     }
     state.waiting.push_back(work);
@@ -80,7 +80,7 @@ fn work_on() {
     }
 }
 
-impl State {
+impl FileThreadsState {
     const fn new() -> Self {
         Self {
             process: None,

@@ -44,7 +44,7 @@ pub(super) fn change(
         };
         Ok::<_, Failure>((lost, set))
     })?;
-    let outcome = Outcome {
+    let outcome = ChangeOutcome {
         set,
         urls: urls.iter().map(|url| without_login(url)).collect(),
         lost,
@@ -120,14 +120,14 @@ impl LostLocks {
 }
 
 /// What a change did, or would do.
-struct Outcome {
+struct ChangeOutcome {
     set: MemberSet,
     urls: Vec<String>,
     lost: LostLocks,
     is_dry: bool,
 }
 
-impl Outcome {
+impl ChangeOutcome {
     fn print(&self, json: bool) -> Result<(), Failure> {
         if json {
             return output::print_json(&self.json());

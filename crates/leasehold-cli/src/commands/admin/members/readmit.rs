@@ -27,7 +27,7 @@ pub(super) fn readmit(
         Ok::<_, Failure>((is_new, ask_members(quorum).await))
     })?;
     let silent = seen.iter().filter(|seen| seen.status.is_err());
-    let outcome = Outcome {
+    let outcome = ReadmitOutcome {
         id,
         is_new,
         wait: wait_after_change(&stated_set(quorum, &seen)),
@@ -42,7 +42,7 @@ pub(super) fn readmit(
     Ok(ExitCode::SUCCESS)
 }
 
-struct Outcome<'a> {
+struct ReadmitOutcome<'a> {
     id: &'a MemberId,
     /// Whether a record was written.
     is_new: bool,
@@ -52,7 +52,7 @@ struct Outcome<'a> {
     silent: Vec<String>,
 }
 
-impl Outcome<'_> {
+impl ReadmitOutcome<'_> {
     fn text(&self) -> String {
         let id = self.id;
         if !self.is_new {
