@@ -37,7 +37,7 @@ pub(crate) fn with_sections(command: Command, words: &[&str]) -> Command {
     })
 }
 
-/// Shortens the help of `command` and its subcommands, so that `--help` fits few screens: what the command does, and one
+/// Shortens the help of `command` and its subcommands, so that `--help` is one page: what the command does, and one
 /// line for each option.
 pub(crate) fn in_short(command: Command) -> Command {
     let about = command.get_long_about().or(command.get_about()).cloned();
