@@ -64,7 +64,9 @@ impl Stream {
             }
             // No URL has such an address.
             #[cfg(not(unix))]
-            Address::Unix(_) => Err(failed(io::ErrorKind::Unsupported.into())),
+            Address::Unix(_) => Err(Error::no_connection(io::Error::from(
+                io::ErrorKind::Unsupported,
+            ))),
             Address::Tcp { host, port, .. } => {
                 let connected = leasehold_credentials::connect(host, *port);
                 let stream = connected.await.map_err(Error::no_connection)?;
