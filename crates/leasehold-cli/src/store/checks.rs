@@ -75,7 +75,8 @@ pub(super) fn quorum(answering: usize, named: usize, has_majority: bool) -> Find
     let found = format!("{answering} of {named} servers answer");
     if !has_majority {
         let why = "no lock can be acquired or renewed without a majority";
-        return Finding::red("quorum", found, why, "start the others, and see their logs");
+        let remedy = "start those that do not answer, and see their logs";
+        return Finding::red("quorum", found, why, remedy);
     }
     if answering < named {
         let why = "fewer failures than planned stop all locks";
