@@ -93,10 +93,9 @@ impl Acquisition {
 
     /// Returns the answer, and when it was there.
     async fn attempts(&self) -> (Answer, BootInstant) {
-        let (context, ttl) = (self.context(), self.options.ttl);
-        let state = CallState::new(context, &self.key, ttl, self.waits());
+        let mut ttl = self.options.ttl;
+        let state = CallState::new(self.context(), &self.key, ttl, self.waits());
         let progress = Progress::heard_by(&state);
-        let mut ttl = ttl;
         for failures in 0.. {
             let attempt = Attempt::begin(&self.client, &self.options, ttl, &self.key, self.waits());
             let attempt = match attempt {
@@ -206,8 +205,7 @@ impl Acquisition {
 
     /// Names the lock, and the store that failed.
     fn named(&self, error: Error) -> Error {
-        let store = self.context().store.to_string();
-        error.with_store(store).with_key(&self.key)
+        self.context().named(error).with_key(&self.key)
     }
 
     /// Returns the result of a call that ends without an answer.

@@ -89,7 +89,7 @@ impl<'a> Attempt<'a> {
             let text =
                 "the program did not poll the request for a third of its TTL, so it was released";
             let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
-            Err(error.with_store(context.store.to_string()).into())
+            Err(context.named(error).into())
         })
     }
 

@@ -67,16 +67,11 @@ impl<'a> CallState<'a> {
             *last = Some(reason);
             events.send(|| LockEvent::Waiting {
                 key: self.key.clone(),
-                reason: self.named(report.clone()),
+                reason: match report.clone() {
+                    Report::Unavailable(error) => Report::Unavailable(self.context.named(error)),
+                    busy @ Report::Busy(_) => busy,
+                },
             });
-        }
-    }
-
-    fn named(&self, report: Report) -> Report {
-        let store = self.context.store.to_string();
-        match report {
-            Report::Unavailable(error) => Report::Unavailable(error.with_store(store)),
-            busy @ Report::Busy(_) => busy,
         }
     }
 

@@ -46,9 +46,7 @@ impl LockOptions {
 
     /// Returns the error of an attempt that got no answer within `limit`.
     pub(super) fn too_late(context: &ClientContext, limit: Duration) -> Error {
-        Error::no_answer_within(limit)
-            .with_store(context.store.to_string())
-            .with_unknown_effect()
+        context.named(Error::no_answer_within(limit).with_unknown_effect())
     }
 
     /// Fails if the store does not offer this.

@@ -109,16 +109,19 @@ impl ClientContext {
         part.ok_or_else(|| self.unsupported("keeps no records"))
     }
 
+    /// The same error, naming the store unless it names one already.
+    pub(crate) fn named(&self, error: Error) -> Error {
+        error.with_store(self.store.to_string())
+    }
+
     pub(crate) fn unsupported(&self, reason: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Unsupported, reason).with_store(self.store.to_string())
+        self.named(Error::new(ErrorKind::Unsupported, reason))
     }
 
     /// Returns the error of a store that did not answer about a lock.
     pub(super) fn no_answer(&self, key: &Key, text: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Unreachable, text)
-            .with_unknown_effect()
-            .with_key(key)
-            .with_store(self.store.to_string())
+        let error = Error::new(ErrorKind::Unreachable, text).with_key(key);
+        self.named(error.with_unknown_effect())
     }
 
     /// Records the end of a release.
@@ -160,7 +163,7 @@ impl ClientContext {
             ),
         };
         let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
-        Err(error.with_store(self.store.to_string()))
+        Err(self.named(error))
     }
 
     /// Resolves once all tasks in progress have ended and the store has tried its remaining work.

@@ -110,7 +110,7 @@ impl ClientCore {
     ) -> Result<T, Error> {
         let answer = self.run(question)?.await;
         answer.map_err(|error| {
-            let error = error.with_store(self.context.store.to_string());
+            let error = self.context.named(error);
             match &key {
                 Some(key) => error.with_key(key),
                 None => error,

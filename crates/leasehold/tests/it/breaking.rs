@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::clock::within;
 use leasehold::look::{BreakOptions, BreakOutcome, BreakRecord};
 use leasehold::store::{Held, Permits, RenewReply, background};
-use leasehold::{Fence, Guard, LostReason, Mode};
+use leasehold::{Fence, Guard, Key, LostReason, Mode};
 use leasehold_testkit::Fault;
 
 use crate::fixture::{Fixture, TTL, attempt, request};
@@ -15,6 +15,21 @@ async fn lost(fixture: &Fixture, guard: &Guard) -> LostReason {
     let (clock, limit) = (&*fixture.env.clock, fixture.now() + TTL);
     let lost = within(clock, limit, guard.lost()).await;
     lost.expect("the guard is lost within a TTL")
+}
+
+#[tokio::test(start_paused = true)]
+async fn error_of_a_look_names_the_lock() {
+    let fixture = Fixture::new();
+    fixture.store.set(Fault::Unreachable);
+    let client = &fixture.client;
+    let errors = [
+        client.holders("x").await.map(drop).unwrap_err(),
+        client.waiters("x").await.map(drop).unwrap_err(),
+        client.last_break("x").await.map(drop).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.key().map(Key::as_str), Some("x"), "{error:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -255,6 +255,8 @@ async fn different_permit_count_fails_at_once() {
         let error = outcome.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermitsDiffer, "{error}");
         assert!(!error.is_retryable(), "{error}");
+        // The memory store names itself in no error.
+        assert!(error.store().is_some(), "{error:?}");
         assert!(
             error.to_string().contains("in use with 2 permits, not "),
             "{error}"
