@@ -151,7 +151,8 @@ impl<'a> WaitReport<'a> {
                     self.failure = Some((key, error));
                     return;
                 }
-                LockEvent::Waiting { .. } => self.failure = None,
+                // The store answers again, for this lock of a set or for another one.
+                LockEvent::Waiting { .. } | LockEvent::Acquired { .. } => self.failure = None,
                 _ => {}
             }
         }
