@@ -94,12 +94,9 @@ fn print_failure(failure: &Failure, json: bool) {
     output.flush();
 }
 
-/// Whether the arguments are `help` and the words of a subcommand.
+/// Whether `help` is among the arguments of the program itself. If it is a name there, the long help is in no one's way.
 fn asks_for_all(args: impl Iterator<Item = OsString>) -> bool {
-    let is_option = |arg: &OsString| arg.as_encoded_bytes().starts_with(b"-");
-    args.skip(1)
-        .find(|arg| !is_option(arg))
-        .is_some_and(|arg| arg == "help")
+    args.take_while(|arg| arg != "--").any(|arg| arg == "help")
 }
 
 /// Whether `--json` is among the arguments of the program itself. A guess, because the arguments could
