@@ -29,3 +29,14 @@ pub(crate) fn read_break(text: &str) -> Result<BreakRecord, Error> {
 fn no_text(error: serde_json::Error) -> Error {
     Error::new(ErrorKind::InvalidInput, "no text form").with_source(error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_record_of_a_break_is_corrupt() {
+        let error = read_break("{").expect_err("no record");
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+    }
+}
