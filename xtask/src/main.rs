@@ -39,7 +39,7 @@ Usage: cargo xtask COMMAND
   test     [--skip NAME]...     installs what the tests need, then runs them
   test     --quick              the tests that need only redis-server, in three minutes
   setup    [--skip NAME]...     only installs what the tests need
-  lint                          file sizes, layers and known defects (1 s)
+  lint                          sizes of files and crates, layers and known defects (3 s)
   fix                           formats, and applies clippy's fixes
   mutants  [K/N]                lets cargo-mutants change the modules that decide
   proof    [--list | NAME...]   puts known bugs back; random programs must find each

@@ -35,8 +35,9 @@ pub(crate) struct DoctorArgs {
     /// `persistence`, `rights`, `push`, `keys`, `round_trip`, `clock`, `same_server`, `record`, `vote`,
     /// `restart`; for etcd: `quorum`, `members`, `encryption`, `rights`, `lease`, and for each server:
     /// `reachable`, `version`, `role`, `round_trip`, `read`, `database`; for ZooKeeper also `versions`, `session`,
-    /// `timeout`, `root`; for PostgreSQL also `encoding`, `schema`, `session`, `durability`, `failover`, `connections`; for files: `folder`, `owner`, `file_system`, `fences`, `flock`, `room`, `locks`. A
-    /// check that does not apply is left out.
+    /// `timeout`, `root`; for PostgreSQL also `encoding`, `schema`, `session`, `durability`, `failover`,
+    /// `connections`; for files: `folder`, `owner`, `file_system`, `fences`, `flock`, `room`, `locks`. A check that
+    /// does not apply is left out.
     #[arg(long)]
     pub(crate) json: bool,
 }

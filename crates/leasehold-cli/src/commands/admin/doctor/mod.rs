@@ -16,7 +16,7 @@ pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> Result<ExitCode, Fai
     let choice = config::choose_store(&args.store, output)?;
     let backend = backend(&choice)?;
     if output.has_terminal() {
-        let text = "checking the store; a server that does not answer takes some seconds";
+        let text = "checking the store; a server that does not answer takes a few seconds";
         output.show_status(&Message::Notice(text));
     }
     let report = backend.examine(args.timeout);
