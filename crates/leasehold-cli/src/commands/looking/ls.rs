@@ -71,7 +71,7 @@ pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
     let client = store.watcher();
     let mut code = ExitCode::SUCCESS;
     let mut unreadable = Vec::new();
-    let showing = args.watch.show(async || {
+    let showing = args.watch.of_a_list().show(async || {
         let listing = client.list_locks(&args.pattern, args.limit).await?;
         code = match listing.has_majority() {
             true => ExitCode::SUCCESS,

@@ -44,6 +44,14 @@ pub(crate) fn watch_span(text: &str) -> Result<Duration, String> {
 const SHORTEST: Duration = Duration::from_millis(100);
 
 impl WatchArgs {
+    /// The same for a list of locks.
+    pub(crate) fn of_a_list(self) -> Self {
+        Self {
+            timeout: self.timeout.of_a_list(),
+            ..self
+        }
+    }
+
     /// Shows `text`, once or until a signal ends the process or stdout has no reader. After the first picture, a failure of
     /// the store is shown in its place.
     pub(crate) async fn show(
