@@ -1,5 +1,7 @@
 //! One client of a program: carries out its operations, and logs what it does and sees.
 
+#[cfg(unix)]
+mod fork;
 mod handles;
 mod log;
 
@@ -125,6 +127,10 @@ impl Task<'_> {
             Operation::Once { work, cancel_after } => self.once(*work, *cancel_after).await,
             Operation::Lead { wait, work } => self.lead(*wait, *work).await,
             Operation::Observe => self.observe().await,
+            #[cfg(unix)]
+            Operation::Fork => self.fork(),
+            #[cfg(not(unix))]
+            Operation::Fork => panic!("this system cannot fork"),
             Operation::Restart { close } => self.restart(*close).await,
         }
     }

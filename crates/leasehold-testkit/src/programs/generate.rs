@@ -20,8 +20,8 @@ pub(crate) struct Capabilities {
     pub(crate) handles: bool,
     pub(crate) breaks: bool,
     pub(crate) records: bool,
-    /// Whether clients are processes that can be stopped and killed.
-    pub(crate) signals: bool,
+    /// Whether clients are processes that can fork, and can be stopped and killed.
+    pub(crate) processes: bool,
     /// How many servers.
     pub(crate) servers: usize,
     /// How many faults of servers.
@@ -95,6 +95,9 @@ fn on_lock(capabilities: Capabilities, only: Option<LockIndex>) -> Choices<Opera
                 .boxed(),
         ),
     ];
+    if capabilities.processes {
+        all.push((2, Just(Operation::Fork).boxed()));
+    }
     if only.is_none() {
         let both = (manner(), cancel());
         let both = both.prop_map(|(manner, cancel_after)| Operation::AcquireAll {
@@ -217,7 +220,7 @@ fn faults(capabilities: Capabilities) -> Choices<Fault> {
         ];
         all.extend(kinds.map(path));
     }
-    if capabilities.signals {
+    if capabilities.processes {
         all.push((6, (0..4_u8).prop_map(Fault::StopClient).boxed()));
         all.push((2, (0..4_u8).prop_map(Fault::KillClient).boxed()));
     }

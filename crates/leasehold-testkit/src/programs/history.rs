@@ -103,6 +103,7 @@ pub(crate) enum What {
     Fault {
         what: String,
     },
+    Forked,
     Restarted,
     Finished,
 }
@@ -196,6 +197,7 @@ impl fmt::Display for Line<'_> {
             What::Looking { .. } => f.write_str("looks for the leader"),
             What::Leader { fence, .. } => write!(f, "sees the leader {fence:?}"),
             What::Failed { call, text, .. } => write!(f, "{call} failed: {text}"),
+            What::Forked => f.write_str("forks"),
             What::Restarted => f.write_str("has a new client"),
             What::Finished => f.write_str("has finished"),
             What::Fault { .. } => Ok(()),

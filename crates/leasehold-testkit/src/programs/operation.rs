@@ -76,6 +76,8 @@ pub(crate) enum Operation {
         work: Millis,
     },
     Observe,
+    /// Forks the process. The child uses its copies of the client and the guards, which must be refused, and drops them.
+    Fork,
     /// Ends the client, and goes on with a new one.
     Restart {
         close: bool,

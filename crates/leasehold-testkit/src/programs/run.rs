@@ -57,7 +57,7 @@ impl Testbed {
             handles: guarantees.expiry == Expiry::Lease,
             breaks: suite.offers(Optional::Admin) && suite.offers(Optional::Inspection),
             records: suite.offers(Optional::Records),
-            signals: cfg!(unix) && suite.open_at.is_some(),
+            processes: cfg!(unix) && suite.open_at.is_some(),
             servers: harness.servers().len(),
             server_faults: harness.server_faults().len(),
         };
