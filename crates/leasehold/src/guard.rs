@@ -1,3 +1,5 @@
+mod fencing;
+mod handles;
 mod running;
 
 use std::fmt;

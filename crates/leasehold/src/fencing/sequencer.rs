@@ -1,8 +1,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::client::Client;
-use crate::guard::Guard;
 use crate::types::{Error, ErrorKind, Fence, Key, Mode, Permits};
 
 /// Proof of a grant that a holder passes to others: the name of the lock, its mode, and the fence.
@@ -38,6 +36,10 @@ pub struct Sequencer {
 }
 
 impl Sequencer {
+    pub(crate) fn new(key: Key, mode: Mode, fence: Fence) -> Self {
+        Self { key, mode, fence }
+    }
+
     /// Returns the name of the lock.
     pub fn key(&self) -> &Key {
         &self.key
@@ -51,41 +53,6 @@ impl Sequencer {
     /// Returns the fence of the grant.
     pub fn fence(&self) -> Fence {
         self.fence
-    }
-}
-
-impl Guard {
-    /// Returns the sequencer of this grant, in the present mode of the guard. The sequencer of a lost guard is
-    /// outdated, as [`Client::check`] then says.
-    pub fn sequencer(&self) -> Sequencer {
-        Sequencer {
-            key: self.key().clone(),
-            mode: self.mode(),
-            fence: self.fence(),
-        }
-    }
-}
-
-impl Client {
-    /// Returns whether the store still knows the grant of `sequencer`: a client holds the lock with this fence and
-    /// in this mode, and no operator broke the lease.
-    ///
-    /// The answer is as old as its way here: the lock may be released the next moment. A resource that compares
-    /// fences in one step with each write, as [`Fenced`](super::Fenced) describes, has no such gap.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unsupported`] where the store has no [`Inspection`](crate::store::Inspection), or a store that
-    /// does not answer: then nothing is known.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time.
-    pub async fn check(&self, sequencer: &Sequencer) -> Result<bool, Error> {
-        let holders = self.holders(sequencer.key.as_str()).await?;
-        Ok(holders.iter().any(|holder| {
-            holder.fence == Some(sequencer.fence) && holder.mode == sequencer.mode && !holder.broken
-        }))
     }
 }
 

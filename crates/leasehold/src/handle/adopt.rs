@@ -1,132 +1,15 @@
-//! Adopts handles: renews them, turns them into guards, or releases them.
+//! Renews the lease of a handle, and takes it up in this process.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Handle;
-use crate::client::Client;
 use crate::env::clock::{self, WallTime};
-use crate::guard::{Guard, Hold, ReleaseOutcome};
 use crate::lease::{ClientContext, ClientCore, HeldLease};
 use crate::store::{Expiry, Held, LockRequest, RenewReply};
-use crate::telemetry::{HoldMeter, RenewalEnd};
-use crate::types::{ClientInfo, Error, ErrorKind, LostReason, exact_span};
-
-impl Client {
-    /// Renews the lease of a handle once, and returns a new handle with the new deadline. The old handle
-    /// keeps its own deadline.
-    ///
-    /// Like a guard's renewal, it counts from before the request was sent, and moves the deadline only if
-    /// it is confirmed before the old one has passed. It does not repair members of a quorum that forgot
-    /// the lease. If too few members answer, it retries for at most three seconds.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Lost`] if the lease has ended at this store, or if the deadline has passed or cannot be
-    /// measured here. The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not
-    /// decide: the handle is valid until its deadline, and calling again is fine.
-    /// [`ErrorKind::InvalidInput`] for a TTL out of the store's bounds; [`ErrorKind::Unsupported`] if locks
-    /// end with their process.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only discards the answer.
-    #[doc(alias = "extend")]
-    #[doc(alias = "refresh")]
-    #[doc(alias = "touch")]
-    pub fn renew(
-        &self,
-        handle: &Handle,
-    ) -> impl Future<Output = Result<Handle, Error>> + Send + use<> {
-        let renewal = renew(self.core(), handle.clone());
-        async move { renewal?.await }
-    }
-
-    /// Adopts a handle: renews its lease as [`renew`](Self::renew) does, and returns a guard that is
-    /// renewed from then on. The guard has the owner and the fence of the grant.
-    ///
-    /// Copies of a handle are one holder: all processes that renew or adopt one hold the lock together,
-    /// with one fence. Each of them can release the lock; the guards of the others then report a loss.
-    ///
-    /// What the guard writes to its [record](crate::record::HeldRecord) replaces what earlier guards of this grant
-    /// wrote. This holds if they wrote less than once a second on average, and if the machines' wall clocks
-    /// agree. Two guards that were made of one handle within the same second should not both write.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`renew`](Self::renew).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the lease to its own end; the handle stays valid as before.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # pollster::block_on(async {
-    /// use leasehold::{Client, memory::MemoryStore};
-    ///
-    /// let locks = Client::new(MemoryStore::new());
-    /// let guard = locks.lock("deploy").acquire().await?;
-    /// let fence = guard.fence();
-    /// let handle = guard.into_handle()?;
-    /// let guard = locks.adopt(&handle).await?;
-    /// assert_eq!(guard.fence(), fence);
-    /// guard.release().await?;
-    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
-    /// ```
-    pub fn adopt(
-        &self,
-        handle: &Handle,
-    ) -> impl Future<Output = Result<Guard, Error>> + Send + use<> {
-        let core = Arc::clone(self.core());
-        let renewal = confirmed(&core, handle.clone());
-        async move {
-            let held_lease = renewal?.await?;
-            held_lease.measure(HoldMeter::begin(
-                &core.context.metrics,
-                held_lease.lock(),
-                core.now(),
-            ));
-            core.keep(&held_lease);
-            Ok(Guard::new(held_lease, core))
-        }
-    }
-
-    /// Releases the lock of a handle, whether its deadline has passed or not, and returns the outcome:
-    /// [`ReleaseOutcome::WasLost`] if the lease has ended at this store. Other holders are not affected. If the lock
-    /// has a [delay](crate::Lock::lock_delay), a lost handle releases nothing, as with a guard.
-    ///
-    /// # Errors
-    ///
-    /// The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer: the lock is
-    /// free at the latest when the TTL is over. [`ErrorKind::InvalidInput`] if the handle belongs to
-    /// another store and holds nothing here. [`ErrorKind::Unsupported`] if locks end with their process.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only discards the answer: the lock is released in the background.
-    pub fn release(
-        &self,
-        handle: &Handle,
-    ) -> impl Future<Output = Result<ReleaseOutcome, Error>> + Send + use<> {
-        let core = Arc::clone(self.core());
-        let hold = take_up(&core, handle).map(|held_lease| {
-            if !handle.is_of_this_boot() {
-                held_lease.lose(LostReason::Paused, core.now());
-            }
-            Hold::new(held_lease, Arc::clone(&core))
-        });
-        let misdirected = handle.misdirected(&*core.context.store);
-        async move {
-            match (hold?.release().await?, misdirected) {
-                (ReleaseOutcome::WasLost, Some(error)) => Err(error),
-                (outcome, _) => Ok(outcome),
-            }
-        }
-    }
-}
+use crate::telemetry::RenewalEnd;
+use crate::types::{ClientInfo, Error, ErrorKind, exact_span};
 
 pub(crate) fn renew(
     core: &Arc<ClientCore>,
@@ -143,7 +26,7 @@ pub(crate) fn renew(
 }
 
 /// Renews the lease of `handle`.
-fn confirmed(
+pub(crate) fn confirmed(
     core: &Arc<ClientCore>,
     handle: Handle,
 ) -> Result<impl Future<Output = Result<Arc<HeldLease>, Error>> + Send + use<>, Error> {
@@ -177,7 +60,7 @@ pub(crate) fn leases_stand(context: &ClientContext) -> Result<(), Error> {
 }
 
 /// Returns the lease of `handle` as this client sees it: with its old deadline, and not renewed.
-fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Error> {
+pub(crate) fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Error> {
     let context = &core.context;
     core.check_running()?;
     leases_stand(context).map_err(|error| error.with_key(&handle.key))?;
@@ -273,7 +156,9 @@ const MOST_STEPS: u32 = 1 << 30;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Client;
     use crate::env::clock::BootId;
+    use crate::guard::ReleaseOutcome;
     use crate::memory::MemoryStore;
 
     /// Returns a handle of `x` that is read on another machine, or after a restart.

@@ -1,8 +1,9 @@
 //! Handles: a lease without a process that renews it, its text, and the ways in and out.
 
 mod adopt;
-mod detach;
 pub(crate) mod text;
+
+pub(crate) use adopt::{confirmed, leases_stand, renew, take_up};
 
 use std::fmt;
 use std::time::Duration;

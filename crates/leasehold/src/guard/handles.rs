@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Handle;
-use super::adopt;
+use super::Guard;
 use crate::env::clock::BootId;
-use crate::guard::Guard;
+use crate::handle::{Handle, leases_stand};
 use crate::types::{Error, ErrorKind};
 
 impl Guard {
@@ -33,7 +32,7 @@ impl Guard {
     /// ```
     pub fn handle(&self) -> Result<Handle, Error> {
         let context = &self.hold.client.context;
-        adopt::leases_stand(context).map_err(|error| error.with_key(self.key()))?;
+        leases_stand(context).map_err(|error| error.with_key(self.key()))?;
         if let Err(reason) = self.check_now() {
             return Err(self.lost_error(reason));
         }
@@ -62,7 +61,7 @@ impl Guard {
     pub fn into_handle(self) -> Result<Handle, Error> {
         let client = Arc::clone(&self.hold.client);
         let key = self.key().clone();
-        adopt::leases_stand(&client.context).map_err(|error| error.with_key(&key))?;
+        leases_stand(&client.context).map_err(|error| error.with_key(&key))?;
         if let Err(reason) = self.check_now() {
             return Err(self.lost_error(reason));
         }
