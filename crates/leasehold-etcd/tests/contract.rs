@@ -1,20 +1,23 @@
 //! The contract of stores, kept by etcd.
 
-use std::process::ExitCode;
+use std::future::ready;
+use std::io::Write as _;
+use std::process::{ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 
 use leasehold::Key;
 use leasehold::store::{Store, locked};
-use leasehold_etcd::EtcdStore;
+use leasehold_etcd::{EtcdStore, Password};
 use leasehold_testkit::contract;
 use leasehold_testkit::faults::NetworkFault;
-use leasehold_testkit::harness::{Harness, Optional, ServerFault, Suite};
+use leasehold_testkit::harness::{Harness, Login, LoginServer, Optional, ServerFault, Suite};
 use leasehold_testkit::servers::{EtcdServer, EtcdSet};
 
 const SUITES: &[Suite] = &[
     Suite::new("etcd", || Arc::new(Etcd::start(1)))
         .in_other_processes(open)
         .behind_proxies()
+        .behind_a_login(Guarded::start)
         .without(&[Optional::Health]),
     Suite::new("etcd_ensemble", || Arc::new(Etcd::start(3)))
         .in_other_processes(open)
@@ -183,4 +186,50 @@ fn restart(members: &mut [EtcdServer]) {
             scope.spawn(|| member.restart());
         }
     });
+}
+
+/// A server that asks for a password.
+#[derive(Debug)]
+struct Guarded(EtcdServer);
+
+impl Guarded {
+    fn start(password: &str) -> Box<dyn LoginServer> {
+        let server = EtcdServer::start();
+        server.demand_login(Login::USER, password, "contract/");
+        Box::new(Self(server))
+    }
+}
+
+impl LoginServer for Guarded {
+    fn open(&self, login: &Login) -> Arc<dyn Store> {
+        let url = format!("etcd://127.0.0.1:{}?prefix=contract/", self.0.port());
+        match login {
+            Login::Function(password) => {
+                let password = Arc::clone(password);
+                let store = EtcdStore::new(&url).expect("a URL");
+                let password = Password::from_fn(move || ready(Ok(password())));
+                store.login(Login::USER, password).into()
+            }
+            _ => open(&login.in_url(&url)),
+        }
+    }
+
+    /// It ends all tokens of the user, too.
+    fn change_password(&self, password: &str) -> bool {
+        let words = [
+            "--user=root:root",
+            "user",
+            "passwd",
+            Login::USER,
+            "--interactive=false",
+        ];
+        let mut command = self.0.etcdctl_command(&words);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut changing = command.spawn().expect("etcdctl");
+        let mut stdin = changing.stdin.take().expect("a pipe");
+        writeln!(stdin, "{password}").expect("etcdctl reads");
+        drop(stdin);
+        assert!(changing.wait().expect("an end").success());
+        true
+    }
 }

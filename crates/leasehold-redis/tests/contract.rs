@@ -12,15 +12,16 @@ use leasehold::store::{
     ReleaseReply, RenewReply, Session, SessionContext, Store, Term, locked,
 };
 use leasehold::{Error, Fence, Key};
-use leasehold_redis::RedisStore;
+use leasehold_redis::{Password, RedisStore};
 use leasehold_testkit::contract;
-use leasehold_testkit::harness::{Harness, ServerFault, Suite};
+use leasehold_testkit::harness::{Harness, Login, LoginServer, ServerFault, Suite};
 use leasehold_testkit::servers::{AppendFsync, RedisServer, RedisSet, Reply};
 
 const SUITES: &[Suite] = &[
     Suite::new("redis", || Servers::start(1))
         .in_other_processes(open)
-        .behind_proxies(),
+        .behind_proxies()
+        .behind_a_login(Guarded::start),
     Suite::new("redis_quorum", || Servers::start(5))
         .in_other_processes(open)
         .behind_proxies(),
@@ -345,4 +346,42 @@ fn texts(reply: &Reply) -> Vec<String> {
 
 fn unknown(fault: &str) -> ! {
     panic!("no fault is called {fault}")
+}
+
+/// A server that asks for a password.
+#[derive(Debug)]
+struct Guarded(RedisServer);
+
+impl Guarded {
+    fn start(password: &str) -> Box<dyn LoginServer> {
+        let rules = format!("on >{password} ~* &* +@all");
+        let server = RedisServer::builder()
+            .password(PASSWORD)
+            .acl(Login::USER, &rules);
+        Box::new(Self(server.start()))
+    }
+}
+
+impl LoginServer for Guarded {
+    fn open(&self, login: &Login) -> Arc<dyn Store> {
+        let url = format!("redis://127.0.0.1:{}", self.0.port());
+        match login {
+            Login::Function(password) => {
+                let password = Arc::clone(password);
+                let password = Password::from_fn(move || ready(Ok(password())));
+                store(&url).login(Login::USER, password).into()
+            }
+            _ => open(&login.in_url(&url)),
+        }
+    }
+
+    fn change_password(&self, password: &str) -> bool {
+        let password = format!(">{password}");
+        let changed = self
+            .0
+            .command(&["ACL", "SETUSER", Login::USER, "resetpass", &password]);
+        assert_eq!(changed, Reply::Status("OK".into()));
+        self.0.command(&["CLIENT", "KILL", "USER", Login::USER]);
+        true
+    }
 }

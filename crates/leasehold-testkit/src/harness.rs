@@ -1,6 +1,7 @@
 //! What the contract suite needs from the tests of a store.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,12 +112,67 @@ impl ServerFault {
     }
 }
 
+/// A server that asks for the password of one user. It grants other locks than the [harness](Harness).
+pub trait LoginServer: Debug {
+    /// Opens its locks.
+    fn open(&self, login: &Login) -> Arc<dyn Store>;
+
+    /// Changes the password of the user, and ends the connections of the user. Returns `false` if no password can change, as where
+    /// it is a part of the user's identity.
+    fn change_password(&self, password: &str) -> bool;
+}
+
+/// How a client logs in.
+#[derive(Clone)]
+pub enum Login {
+    /// Not at all.
+    None,
+    /// With a password in the address.
+    Password(String),
+    /// With a file that has the password in its only line.
+    File(PathBuf),
+    /// With a function that returns the password of each login.
+    Function(Arc<dyn Fn() -> String + Send + Sync>),
+}
+
+impl Login {
+    /// The user that logs in.
+    pub const USER: &str = "ann";
+
+    /// Returns the address with this login, in the form that the stores of Leasehold have in common. [`Function`](Self::Function)
+    /// leaves it as it is.
+    pub fn in_url(&self, url: &str) -> String {
+        let user = Self::USER;
+        match self {
+            Self::None | Self::Function(_) => url.into(),
+            Self::Password(password) => url.replacen("://", &format!("://{user}:{password}@"), 1),
+            Self::File(file) => {
+                let url = url.replacen("://", &format!("://{user}@"), 1);
+                let next = if url.contains('?') { '&' } else { '?' };
+                format!("{url}{next}password_file={}", file.display())
+            }
+        }
+    }
+}
+
+impl Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Password(_) => f.write_str("Password"),
+            Self::File(file) => f.debug_tuple("File").field(file).finish(),
+            Self::Function(_) => f.write_str("Function"),
+        }
+    }
+}
+
 /// A store that must keep the contract, and how its tests reach it.
 #[derive(Clone, Copy, Debug)]
 pub struct Suite {
     pub(crate) name: &'static str,
     pub(crate) start: Start,
     pub(crate) open_at: Option<OpenAt>,
+    pub(crate) start_login: Option<StartLogin>,
     pub(crate) has_servers: bool,
     pub(crate) without_network: Option<&'static str>,
     pub(crate) without: &'static [Optional],
@@ -125,6 +181,9 @@ pub struct Suite {
 
 /// Sets up a store.
 pub type Start = fn() -> Arc<dyn Harness>;
+
+/// Starts a server that asks the user [`Login::USER`] for this password.
+pub type StartLogin = fn(&str) -> Box<dyn LoginServer>;
 
 /// Opens a store by its [`Harness::address_through`].
 pub type OpenAt = fn(&str) -> Arc<dyn Store>;
@@ -137,6 +196,7 @@ impl Suite {
             name,
             start,
             open_at: None,
+            start_login: None,
             has_servers: false,
             without_network: None,
             without: &[],
@@ -149,6 +209,13 @@ impl Suite {
     #[must_use]
     pub const fn in_other_processes(mut self, open_at: OpenAt) -> Self {
         self.open_at = Some(open_at);
+        self
+    }
+
+    /// The same suite, with tests of passwords.
+    #[must_use]
+    pub const fn behind_a_login(mut self, start: StartLogin) -> Self {
+        self.start_login = Some(start);
         self
     }
 

@@ -1,5 +1,6 @@
 //! The contract of stores, kept by one server and by an ensemble of three.
 
+use std::future::ready;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
@@ -7,14 +8,15 @@ use leasehold::Key;
 use leasehold::store::{Store, locked};
 use leasehold_testkit::contract;
 use leasehold_testkit::faults::NetworkFault;
-use leasehold_testkit::harness::{Harness, Optional, ServerFault, Suite};
+use leasehold_testkit::harness::{Harness, Login, LoginServer, Optional, ServerFault, Suite};
 use leasehold_testkit::servers::{Zookeeper, ZookeeperConnection};
-use leasehold_zookeeper::ZooKeeperStore;
+use leasehold_zookeeper::{Password, ZooKeeperStore};
 
 const SUITES: &[Suite] = &[
     Suite::new("zookeeper", || Servers::start(1))
         .in_other_processes(open)
         .behind_proxies()
+        .behind_a_login(Guarded::start)
         .without(&[Optional::Health]),
     Suite::new("zookeeper_ensemble", || Servers::start(3))
         .in_other_processes(open)
@@ -146,5 +148,35 @@ impl Harness for Servers {
                 }
             }
         }
+    }
+}
+
+/// A server whose locks belong to the first user.
+#[derive(Debug)]
+struct Guarded(Zookeeper);
+
+impl Guarded {
+    fn start(_: &str) -> Box<dyn LoginServer> {
+        Box::new(Self(Zookeeper::start()))
+    }
+}
+
+impl LoginServer for Guarded {
+    fn open(&self, login: &Login) -> Arc<dyn Store> {
+        let url = self.0.url() + "/own";
+        match login {
+            Login::Function(password) => {
+                let password = Arc::clone(password);
+                let store = ZooKeeperStore::new(&url).expect("a URL");
+                let password = Password::from_fn(move || ready(Ok(password())));
+                store.login(Login::USER, password).into()
+            }
+            _ => open(&login.in_url(&url)),
+        }
+    }
+
+    /// The password is a part of the identity that the nodes belong to.
+    fn change_password(&self, _: &str) -> bool {
+        false
     }
 }

@@ -1,10 +1,6 @@
 //! Certificates, logins and rights.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use leasehold::{Client, Error, ErrorKind};
-use leasehold_etcd::{EtcdStore, Password};
 use leasehold_testkit::servers::EtcdServer;
 
 use crate::{client, lock, url};
@@ -69,77 +65,9 @@ async fn wrong_logins_are_refused_at_once() {
 }
 
 #[tokio::test]
-async fn function_returns_the_password_of_the_login() {
-    let server = EtcdServer::start();
-    server.demand_login("ann", "secret", "locks/");
-    let at = |password: &'static str| {
-        let store = EtcdStore::new(&url(&server)).unwrap();
-        let password = Password::from_fn(move || async move { Ok(password.to_owned()) });
-        Client::new(store.login("ann", password))
-    };
-    works(&at("secret")).await;
-    let error = refusal(&at("secret2")).await;
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-}
-
-#[tokio::test]
 async fn login_for_a_server_without_users_is_refused() {
     let server = EtcdServer::start();
     let client = client(&url(&server).replace("://", "://ann:secret@"));
     let error = refusal(&client).await;
     assert!(error.to_string().contains("has no users"), "{error}");
-}
-
-/// Changes the password of the user `ann`. That ends all tokens of the user, even if the password stays the same.
-fn change_password(server: &EtcdServer, password: &str) {
-    let words = [
-        "--user=root:root",
-        "user",
-        "passwd",
-        "ann",
-        "--interactive=false",
-    ];
-    let mut command = server.etcdctl_command(&words);
-    let mut changing = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut stdin = changing.stdin.take().unwrap();
-    writeln!(stdin, "{password}").unwrap();
-    drop(stdin);
-    assert!(changing.wait().unwrap().success());
-}
-
-#[tokio::test]
-async fn client_logs_in_again_when_its_token_ends() {
-    let server = EtcdServer::start();
-    server.demand_login("ann", "secret", "locks/");
-    let client = client(&url(&server).replace("://", "://ann:secret@"));
-    let held = lock(&client, "locks/job").acquire().await.unwrap();
-    change_password(&server, "secret");
-    let other = lock(&client, "locks/other").acquire().await.unwrap();
-    assert!(held.is_valid());
-    held.release().await.unwrap();
-    other.release().await.unwrap();
-}
-
-#[tokio::test]
-async fn new_password_takes_effect_while_a_lock_is_held() {
-    let server = EtcdServer::start();
-    server.demand_login("ann", "first-secret", "locks/");
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "first-secret\n").unwrap();
-    let address = url(&server).replace("://", "://ann@");
-    let client = client(&format!(
-        "{address}?password_file={}",
-        file.path().display()
-    ));
-    let held = lock(&client, "locks/job").acquire().await.unwrap();
-    std::fs::write(file.path(), "second-secret\n").unwrap();
-    change_password(&server, "second-secret");
-    let other = lock(&client, "locks/other").acquire().await.unwrap();
-    assert!(held.is_valid());
-    held.release().await.unwrap();
-    other.release().await.unwrap();
 }

@@ -1,11 +1,7 @@
 use leasehold::store::LockRequest;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, Error, ErrorKind};
-use leasehold_postgres::{Password, PostgresStore};
-use leasehold_testkit::servers::{LIMIT, PostgresServer, TestCa};
+use leasehold_postgres::PostgresStore;
+use leasehold_testkit::servers::{PostgresServer, TestCa};
 
 use tokio_postgres::Config;
 
@@ -64,64 +60,6 @@ async fn password_is_read_from_a_file() {
             .await
             .expect("an answer")
     );
-}
-
-#[tokio::test]
-async fn new_password_takes_effect_while_a_lock_is_held() {
-    let server = server().await;
-    server.sql("create role app login superuser password 'first';");
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    let write = |password: &str| std::fs::write(file.path(), password).expect("a file");
-    write("first\n");
-    let url = as_user(&server, "app") + "?password_file=" + file.path().to_str().expect("a path");
-    let client = Client::new(at(&url));
-    let guard = taken(&client, "job").await;
-    server.sql("alter role app password 'second';");
-    write("second\n");
-    server.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app';");
-    let end = SystemClock.now() + LIMIT;
-    while let Err(error) = is_free(&client, "other").await {
-        assert!(SystemClock.now() < end, "{error}");
-        tokio::task::yield_now().await;
-    }
-    assert!(guard.is_valid());
-    guard.release().await.expect("a release");
-}
-
-#[tokio::test]
-async fn function_returns_the_password_of_each_login() {
-    let server = server().await;
-    server.sql("create role app login superuser password 'token1';");
-    let (logins, current) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(1)));
-    let (counted, valid) = (Arc::clone(&logins), Arc::clone(&current));
-    let token = Password::from_fn(move || {
-        counted.fetch_add(1, Ordering::SeqCst);
-        let token = format!("token{}", valid.load(Ordering::SeqCst));
-        async move { Ok(token) }
-    });
-    let mut config = Config::new();
-    config
-        .host("127.0.0.1")
-        .port(server.port())
-        .dbname("postgres");
-    let store = PostgresStore::from_config(config).expect("a host");
-    let store = store.login("app", token);
-    assert!(!format!("{store:?} {store}").contains("token"), "{store:?}");
-    let client = Client::new(store);
-    let guard = taken(&client, "job").await;
-    let first = logins.load(Ordering::SeqCst);
-
-    server.sql("alter role app password 'token2';");
-    current.store(2, Ordering::SeqCst);
-    server.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app';");
-    let end = SystemClock.now() + LIMIT;
-    while let Err(error) = is_free(&client, "other").await {
-        assert!(SystemClock.now() < end, "{error}");
-        assert!(!error.to_string().contains("token"), "{error}");
-        tokio::task::yield_now().await;
-    }
-    assert!(logins.load(Ordering::SeqCst) > first);
-    guard.release().await.expect("a release");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use super::modes::{downgrade, permits, writers};
 use super::optional::{breaking, inspection, records};
 use super::waiting::{idle, outage, queue, wait};
 use super::{
-    acquire, cancellation, contention, expiry, fencing, network, random_calls, release, renew,
-    runtime, store,
+    acquire, cancellation, contention, expiry, fencing, login, network, random_calls, release,
+    renew, runtime, store,
 };
 use crate::harness::Optional;
 
@@ -27,6 +27,8 @@ pub(super) struct Check {
 pub(super) enum Needs {
     Nothing,
     Processes,
+    /// The test starts a server that asks for a password.
+    Login,
     /// The test breaks the network, so it has proxies of its own.
     Network,
     /// The test counts requests, if the store has servers.
@@ -56,6 +58,10 @@ pub(super) const CHECKS: &[Check] = checks! {
         s2_guarantees_and_terms_never_change,
         s3_descriptions_and_errors_hold_no_credentials,
         s4_optional_traits_are_those_the_suite_names,
+    }
+    login, Login []::{
+        s5_wrong_logins_are_refused,
+        s5_new_password_takes_effect_while_held,
     }
     acquire, Nothing []::{
         a1_an_exclusive_claim_excludes_all_others,

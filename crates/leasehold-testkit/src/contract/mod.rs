@@ -11,6 +11,7 @@ mod contention;
 mod expiry;
 mod fencing;
 mod fixture;
+mod login;
 mod modes;
 mod network;
 mod optional;

@@ -39,6 +39,7 @@ pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
         Needs::Nothing | Needs::Counts => true,
         // `s2` checks that the suite tells the truth.
         Needs::Processes => suite.open_at.is_some(),
+        Needs::Login => suite.start_login.is_some(),
         Needs::Network => suite.has_servers || suite.without_network.is_some(),
     };
     CHECKS.iter().filter(asked).map(move |check| {
@@ -53,7 +54,7 @@ pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
             let harness = Arc::clone(started.harness.get_or_init(suite.start));
             let network = match check.needs {
                 Needs::Network | Needs::Counts => harness.servers(),
-                Needs::Nothing | Needs::Processes => Vec::new(),
+                Needs::Nothing | Needs::Processes | Needs::Login => Vec::new(),
             };
             let network = network.into_iter().map(Proxy::to).collect();
             let fixture = Fixture::new(suite, check.name, harness, network);

@@ -1,12 +1,12 @@
 //! TLS, logins and rights.
 
+use leasehold::ErrorKind;
 use leasehold::look::Pattern;
 use leasehold::store::LockRequest;
-use leasehold::{Client, ErrorKind};
 use leasehold_testkit::servers::Zookeeper;
-use leasehold_zookeeper::{Password, ZooKeeperStore};
+use leasehold_zookeeper::ZooKeeperStore;
 
-use crate::support::{client, hold_once, lock};
+use crate::support::{client, lock};
 
 #[tokio::test]
 async fn zookeeper_tls_checks_both_sides() {
@@ -60,24 +60,6 @@ async fn zookeeper_locks_belong_to_their_login() {
         .await;
     assert_eq!(found.session.unwrap().missing_right, None);
     guard.release().await.unwrap();
-}
-
-#[tokio::test]
-async fn zookeeper_password_comes_from_a_file() {
-    let servers = Zookeeper::start();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "secret-1\n").unwrap();
-    let place = servers.url().replace("zk://", "zk://ann@") + "/own";
-    let filed = client(&format!("{place}?password_file={}", file.path().display()));
-    let guard = lock(&filed, "x").acquire().await.unwrap();
-    let given = client(&place.replace("ann@", "ann:secret-1@"));
-    assert!(lock(&given, "x").try_acquire().await.unwrap().is_none());
-    guard.release().await.unwrap();
-    hold_once(&given, "x").await;
-    // The node belongs to ann with this password, so no other login could use it.
-    let anonymous = ZooKeeperStore::new(place.replace("ann@", "")).unwrap();
-    let password = Password::from_fn(|| async { Ok("secret-1".to_owned()) });
-    hold_once(&Client::new(anonymous.login("ann", password)), "x").await;
 }
 
 #[tokio::test]

@@ -54,6 +54,8 @@ use std::sync::Arc;
 /// - **S3** `Display` names the store in a few words. Neither it nor `Debug` shows credentials.
 /// - **S4** The optional traits that the sessions return are the same for all sessions, and never change.
 ///   Locks can be broken exactly if the sessions return [`Admin`].
+/// - **S5** A store whose servers ask for a password reads it anew for each connection, so a new password ends no lock. A wrong one
+///   is [`ErrorKind::Refused`](crate::ErrorKind::Refused).
 pub trait Store: fmt::Display + fmt::Debug + Send + Sync + 'static {
     /// Returns the locations at which the store keeps its locks, one per member, as
     /// `Display` names them. A [`Handle`](crate::handle::Handle) contains them, so that a

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
@@ -11,7 +10,7 @@ use leasehold::{Client, ErrorKind, Guard};
 use leasehold_redis::rustls::pki_types::CertificateDer;
 use leasehold_redis::rustls::pki_types::pem::PemObject as _;
 use leasehold_redis::rustls::{ClientConfig, RootCertStore};
-use leasehold_redis::{Password, RedisStore, rustls};
+use leasehold_redis::{RedisStore, rustls};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, TestCa, until};
 
 use crate::support::{client_at, pass, refused};
@@ -94,35 +93,6 @@ async fn server_demands_a_certificate_it_trusts() {
 }
 
 #[tokio::test]
-async fn function_returns_the_password_of_each_login() {
-    let server = RedisServer::builder()
-        .acl("ann", "on >token1 >token2 ~* &* +@all")
-        .start();
-    let logins = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&logins);
-    let token = Password::from_fn(move || {
-        let login = counted.fetch_add(1, Ordering::SeqCst) + 1;
-        async move { Ok(format!("token{}", login.min(2))) }
-    });
-    let store = RedisStore::new([format!("redis://127.0.0.1:{}", server.port())]).unwrap();
-    let store = store.login("ann", token);
-    assert!(!format!("{store:?} {store}").contains("token"), "{store:?}");
-    let client = Client::new(store);
-    let guard = hold(&client).await;
-    let first = logins.load(Ordering::SeqCst);
-    server.command(&["CLIENT", "KILL", "USER", "ann"]);
-    passes_again(&client).await;
-    assert!(logins.load(Ordering::SeqCst) > first);
-    guard.release().await.unwrap();
-
-    let wrong = Password::from_fn(|| async { Ok("wrong-secret".to_owned()) });
-    let store = RedisStore::new([format!("redis://127.0.0.1:{}", server.port())]).unwrap();
-    let error = refused(&Client::new(store.login("ann", wrong)), "deploy").await;
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-    assert!(!format!("{error:?}").contains("wrong-secret"), "{error:?}");
-}
-
-#[tokio::test]
 async fn program_configures_tls() {
     let server = RedisServer::builder().tls().start();
     let mut roots = RootCertStore::empty();
@@ -142,28 +112,6 @@ async fn program_configures_tls() {
     let plain = RedisStore::new([server.url()]).unwrap();
     let error = plain.tls_config(config).unwrap_err();
     assert!(error.to_string().contains("rediss:// alone"), "{error}");
-}
-
-#[tokio::test]
-async fn new_password_takes_effect_while_a_lock_is_held() {
-    let server = RedisServer::builder()
-        .acl("ann", "on >first ~* &* +@all")
-        .start();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(file.path(), "first\n").unwrap();
-    let path = file.path().display();
-    let client = client_at(&format!(
-        "redis://ann@127.0.0.1:{}?password_file={path}",
-        server.port()
-    ));
-    let guard = hold(&client).await;
-    ok(&server, &["ACL", "SETUSER", "ann", ">second"]);
-    fs::write(file.path(), "second\n").unwrap();
-    ok(&server, &["ACL", "SETUSER", "ann", "<first"]);
-    server.command(&["CLIENT", "KILL", "USER", "ann"]);
-    passes_again(&client).await;
-    is_renewed(&guard);
-    guard.release().await.unwrap();
 }
 
 #[tokio::test]
