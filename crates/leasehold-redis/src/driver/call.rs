@@ -70,7 +70,8 @@ impl Driver {
         };
         let (length, is_alone) = (submissions.len(), submissions.is_single());
         drop(submissions);
-        if !shared.is_watched.load(Ordering::Acquire) {
+        // The module `reader` says why that order suffices.
+        if !shared.is_watched.load(Ordering::Relaxed) {
             // If that caller is never polled, the thread takes over.
             shared.thread.notify_one();
         }

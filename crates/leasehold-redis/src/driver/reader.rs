@@ -4,6 +4,26 @@
 //! for a reply. It becomes the reader when that runtime polls it, so a runtime that does not run gets no sockets. The task
 //! of the client's thread is the reader for callers without such a runtime, and once the other task has not run for
 //! some ticks.
+//!
+//! # Who may touch what
+//!
+//! - A socket is registered at the runtime of the reader alone. [`Incoming`](super::reading::Incoming) holds the registration behind the mutex
+//!   of its member, and only a reader makes one. A former reader may still hold that mutex for a moment, so a
+//!   registration of a later reader stays.
+//! - Every thread may read a socket without waiting, behind the same mutex. The bytes stay in the parser until the
+//!   thread that has the driver's state takes them.
+//! - The number of the reader changes behind the mutex of its waker alone. Odd numbers are tasks of callers. A reader
+//!   compares its number behind that mutex at each poll, so a replaced one ends at its next poll, and
+//!   [`replace`](super::reading::Reading::replace) wakes it for that.
+//!
+//! # Memory orders
+//!
+//! | value | order | why that suffices |
+//! |---|---|---|
+//! | number of the reader, outside of its mutex | release, acquire | a hint: who acts on it compares again behind the mutex |
+//! | count of polls; whether callers may read | relaxed | hints that are read again with the next call or tick |
+//! | whether bytes are blocked | release, acquire | set before the reader is woken, which looks at it behind the member's mutex |
+//! | whether the thread watches | relaxed | the mutex of the submissions orders it: a caller adds one, and then looks; the thread clears the mark, and then looks for one. So one of both sees what the other did |
 
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};

@@ -101,13 +101,13 @@ const IDLE_MAX: u32 = 5;
 impl Watch {
     async fn run(&mut self, shared: &Shared) {
         if self.tick.is_none() {
-            shared.is_watched.store(true, Ordering::SeqCst);
+            shared.is_watched.store(true, Ordering::Relaxed);
             if !shared.is_busy() {
-                shared.is_watched.store(false, Ordering::SeqCst);
+                shared.is_watched.store(false, Ordering::Relaxed);
                 if !shared.is_busy() {
                     return std::future::pending().await;
                 }
-                shared.is_watched.store(true, Ordering::SeqCst);
+                shared.is_watched.store(true, Ordering::Relaxed);
             }
             self.tick = Some(tick());
         }
