@@ -156,6 +156,7 @@ pub(super) const CHECKS: &[Check] = checks! {
         f3_attempt_that_arrives_after_its_release_is_void,
         f4_cut_release_frees_the_lock,
         f5_release_ends_though_no_answer_comes,
+        w7_one_bad_server_delays_no_call,
     }
     queue, Nothing [Inspection]::{
         w3_waiters_are_served_in_arrival_order,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::Effect;
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::store::{AcquireError, Grant, LockRequest, Progress};
+use leasehold::{Client, Effect, Error};
 
 use super::cancellation::MANY;
 use super::fixture::{
@@ -126,6 +126,44 @@ pub(crate) async fn f5_release_ends_though_no_answer_comes(fixture: &Fixture) {
         repeat_release(fixture, &store, &request).await;
         free(fixture, &fixture.open(), &key).await;
     }
+}
+
+/// How late a call may end on a machine that runs many tests.
+const LATE_MAX: Duration = Duration::from_secs(1);
+
+/// One client has a connection to the server before that fails, and one comes later.
+pub(crate) async fn w7_one_bad_server_delays_no_call(fixture: &Fixture) {
+    let has_others = fixture.network.len() >= 3;
+    let wait = Duration::from_secs(if has_others { 5 } else { 1 });
+    let faults = [
+        NetworkFault::Frozen,
+        NetworkFault::HalfOpen,
+        NetworkFault::Refusing,
+        NetworkFault::SlowAnswers(wait * 2),
+    ];
+    for fault in faults {
+        for bad in &fixture.network {
+            let connected = Client::new(fixture.place());
+            pass(&connected, fixture, TIMEOUT).await.expect("a lock");
+            bad.set(fault);
+            for client in [connected, Client::new(fixture.place())] {
+                let begun = SystemClock.now();
+                let passed = pass(&client, fixture, wait).await;
+                let took = SystemClock.now().since(begun);
+                assert!(took < wait + LATE_MAX, "{fault:?}: {took:?}, {passed:?}");
+                if has_others {
+                    passed.unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+                }
+            }
+            bad.set(NetworkFault::None);
+        }
+    }
+}
+
+/// Takes and drops a lock of its own.
+async fn pass(client: &Client, fixture: &Fixture, wait: Duration) -> Result<(), Error> {
+    let lock = client.lock(fixture.key().as_str()).wait(wait);
+    lock.acquire().await.map(drop)
 }
 
 /// Repeats `work` on a lock of its own and cuts another one of its requests each time, until it has no more. Each

@@ -66,6 +66,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     ///   stream of readers or writers does not keep the others waiting without end.
     /// - **W6** While nothing changes, how many requests a session sends for its waiters of a lock does not depend on their
     ///   number.
+    /// - **W7** It ends when the client's limit is over, also while the session connects or turns to another server. If one of three or
+    ///   more servers does not answer, refuses, or is slow, a request with five seconds is granted.
     ///
     /// # Errors
     ///
