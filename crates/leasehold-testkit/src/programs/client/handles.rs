@@ -6,7 +6,7 @@ use leasehold::Mode;
 use leasehold::handle::Handle;
 
 use super::Task;
-use crate::programs::history::{HeldMode, What};
+use crate::programs::history::{HeldMode, HoldNumber, What};
 use crate::programs::operation::{LOCKS, LockIndex};
 
 impl Task<'_> {
@@ -28,13 +28,23 @@ impl Task<'_> {
         self.ending(hold, "detaches");
         match guard.into_handle() {
             Ok(handle) => {
-                let name = format!("{lock}-{}-{hold}", self.assignment.number);
-                let file = self.assignment.folder.join(name);
-                let written = std::fs::write(&file, handle.reveal());
-                written.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+                self.leave(lock, hold, &handle);
             }
             Err(error) => self.log.failed("into_handle", &error),
         }
+    }
+
+    /// Leaves a handle for any client. The others see its file only once it is complete.
+    fn leave(&self, lock: usize, hold: HoldNumber, handle: &Handle) {
+        let number = self.assignment.number;
+        let file = self
+            .assignment
+            .folder
+            .join(format!("{lock}-{number}-{hold}"));
+        let unfinished = file.with_file_name(format!("taken by {number} while it is written"));
+        let written = std::fs::write(&unfinished, handle.reveal());
+        let left = written.and_then(|()| std::fs::rename(unfinished, &file));
+        left.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     }
 
     /// Takes one of the handles that a client left, so that no other client gets it.
@@ -88,10 +98,7 @@ impl Task<'_> {
         };
         match self.client().renew(&handle).await {
             Ok(handle) => {
-                let hold = self.log.next_hold();
-                let name = format!("{lock}-{}-{hold}", self.assignment.number);
-                let file = self.assignment.folder.join(name);
-                std::fs::write(file, handle.reveal()).expect("a handle");
+                self.leave(lock.into(), self.log.next_hold(), &handle);
             }
             Err(error) => self.log.handle_failed("renew of a handle", &error),
         }
