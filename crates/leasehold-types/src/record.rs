@@ -1,4 +1,6 @@
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +42,17 @@ pub struct Version {
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.fence, self.step)
+    }
+}
+
+/// The form of its `Display`: `fence.step`.
+impl FromStr for Version {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (fence, step) = text.split_once('.').unwrap_or((text, ""));
+        let (fence, step) = (fence.parse()?, step.parse()?);
+        Ok(Self { fence, step })
     }
 }
 
@@ -190,4 +203,23 @@ pub enum WriteOutcome {
     Written,
     /// A greater version, of this fence, was there: nothing was written, on any member.
     Superseded(Fence),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_is_read_whole_or_not() {
+        let fence = Fence::MAX;
+        for step in [0, u32::MAX] {
+            let version = Version { fence, step };
+            assert_eq!(version.to_string().parse(), Ok(version));
+        }
+        for wrong in [
+            "", "7", "7.", ".7", "0.1", "7.x", "7.-1", "7.1.1", "\u{fffd}",
+        ] {
+            assert!(wrong.parse::<Version>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use futures_util::future;
 use leasehold::clock::WallTime;
 use leasehold::look::Pattern;
 use leasehold::store::{
-    BoxFuture, KeptValue, Opened, Reading, RecordKey, RecordState, RecordWrite, Records, Version,
+    BoxFuture, KeptValue, Opened, Reading, RecordKey, RecordState, RecordWrite, Records,
     WriteOutcome,
 };
 use leasehold::{Error, ErrorKind, Fence, Key};
@@ -222,7 +222,9 @@ fn state(
     let mut state = RecordState::default();
     if let Some(kv) = version {
         let text = std::str::from_utf8(&kv.value).ok();
-        let version = text.and_then(read_version).ok_or_else(corrupt)?;
+        let version = text
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(corrupt)?;
         state.seen = Some((version, least));
     }
     if let Some(kv) = value {
@@ -233,7 +235,7 @@ fn state(
         let (version, end) = head.ok_or_else(corrupt)?;
         let end = WallTime::from_micros(end.parse().map_err(|_| corrupt())?);
         state.value = Some(KeptValue {
-            version: read_version(version).ok_or_else(corrupt)?,
+            version: version.parse().map_err(|_| corrupt())?,
             end: end.max(least),
             bytes: bytes.ok_or_else(corrupt)?.into(),
         });
@@ -247,12 +249,6 @@ fn value_text(write: &RecordWrite, now: WallTime) -> Vec<u8> {
     let mut text = format!("{} {end}\n", write.version).into_bytes();
     text.extend_from_slice(&write.bytes);
     text
-}
-
-fn read_version(text: &str) -> Option<Version> {
-    let (fence, step) = text.split_once('.')?;
-    let (fence, step) = (fence.parse().ok()?, step.parse().ok()?);
-    Some(Version { fence, step })
 }
 
 /// Reads bytes as both keys of a record, for the fuzz target.

@@ -280,7 +280,9 @@ impl LocksInner {
             return Ok(());
         };
         for name in names.value {
-            let of = name.rsplit_once('-').and_then(|(of, _)| version(of));
+            let of = name
+                .rsplit_once('-')
+                .and_then(|(of, _)| of.parse::<Version>().ok());
             if kept.is_some() && of >= kept {
                 continue;
             }
@@ -382,7 +384,7 @@ impl<'a> Header<'a> {
         let line = std::str::from_utf8(&data[..split]).ok()?;
         header.bytes = &data[split + 1..];
         let mut words = line.split(' ');
-        header.seen = Some(version(words.next()?)?);
+        header.seen = Some(words.next()?.parse().ok()?);
         let Some(written) = words.next() else {
             return Some(header);
         };
@@ -391,7 +393,7 @@ impl<'a> Header<'a> {
             Some(span) => End::After(span.parse().ok()?),
             None => End::At(end.parse().ok()?),
         };
-        header.value = Some((version(written)?, end));
+        header.value = Some((written.parse().ok()?, end));
         header.parts = words
             .next()?
             .parse()
@@ -452,12 +454,4 @@ const PARTS_MAX: usize = RecordWrite::BYTES_MAX / PART_MAX;
 
 fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn version(text: &str) -> Option<Version> {
-    let (fence, step) = text.split_once('.')?;
-    Some(Version {
-        fence: Fence::new(fence.parse().ok()?)?,
-        step: step.parse().ok()?,
-    })
 }
