@@ -237,22 +237,14 @@ fn next_fence(
 }
 
 fn after(counter: Counter, request: &LockRequest, path: &Path) -> Result<Fence, Error> {
-    let (counter, proposal) = (counter.value(), request.proposal.as_micros());
-    let next = counter.max(proposal).checked_add(1).and_then(Fence::new);
-    if let Some(fence) = next.filter(|fence| *fence <= Fence::MAX) {
-        return Ok(fence);
-    }
-    let (kind, message) = if proposal >= Fence::MAX.get() {
-        let message = format!("the wall clock reads {proposal} µs after 1970: no fence is greater");
-        (ErrorKind::InvalidInput, message)
-    } else {
-        let message = format!(
-            "the counter in {} stands at {counter}: no fence is greater. {REMEDY}",
-            path.display()
-        );
-        (ErrorKind::Corrupt, message)
-    };
-    Err(Error::new(kind, message))
+    let fence = Fence::after(Fence::new(counter.value()), request.proposal);
+    fence.map_err(|error| match error.kind() {
+        ErrorKind::Corrupt => {
+            let text = format!("{}: {}. {REMEDY}", path.display(), error.reason());
+            Error::new(ErrorKind::Corrupt, text)
+        }
+        _ => error,
+    })
 }
 
 /// Writes the holder into the first free one of `seats`, then locks the record to make it valid. The

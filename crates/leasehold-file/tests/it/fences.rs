@@ -1,3 +1,5 @@
+use std::fs;
+
 use leasehold::{ErrorKind, Fence};
 
 use crate::store_fixture::StoreFixture;
@@ -15,13 +17,26 @@ async fn fences_exceed_the_last_and_the_proposal() {
 }
 
 #[tokio::test]
+async fn wrong_clock_uses_up_no_fences() {
+    let fixture = StoreFixture::new();
+    let error = fixture
+        .refused(&fixture.request("deploy", Fence::MAX.get() - 1))
+        .await;
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert_eq!(fixture.pass("deploy", 0).await, 1);
+}
+
+#[tokio::test]
 async fn the_greatest_fence_is_not_overrun() {
     let fixture = StoreFixture::new();
-    let last = Fence::MAX.get();
-    let error = fixture.refused(&fixture.request("deploy", last)).await;
-    assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert_eq!(fixture.pass("deploy", last - 1).await, last);
-    let error = fixture.refused(&fixture.writer()).await;
+    fixture.pass("deploy", 0).await;
+    let path = fixture.lock_file("deploy");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[44..52].copy_from_slice(&Fence::MAX.get().to_le_bytes());
+    let checksum = crc32fast::hash(&bytes[..52]);
+    bytes[52..56].copy_from_slice(&checksum.to_le_bytes());
+    fs::write(&path, bytes).unwrap();
+    let error = fixture.refused(&fixture.request("deploy", 0)).await;
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains("remove the file"), "{error}");
 }
