@@ -1,8 +1,6 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use leasehold::Key;
-use leasehold::store::is_printable;
 use percent_encoding::percent_decode_str;
 
 /// The host and the port of a server.
@@ -72,23 +70,6 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Splits the login from the hosts of a URL, at the last `@`.
-pub fn split_login(text: &str) -> (Option<&str>, &str) {
-    match text.rsplit_once('@') {
-        Some((login, hosts)) => (Some(login), hosts),
-        None => (None, text),
-    }
-}
-
-/// Returns the names and the decoded values of the parameters of a URL, which come after its `?`.
-pub fn parameters(query: &str) -> impl Iterator<Item = Result<(&str, String), String>> {
-    let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    pairs.map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Ok((name, percent_decoded(value)?))
-    })
-}
-
 /// Decodes the percent-encoded bytes of a part of a URL.
 ///
 /// # Errors
@@ -99,38 +80,4 @@ pub fn percent_decoded(text: &str) -> Result<String, String> {
     Ok(text
         .map_err(|_| "a percent-encoded part is not UTF-8")?
         .into_owned())
-}
-
-/// The longest name in a parameter, in bytes.
-const NAME_BYTES_MAX: usize = 128;
-
-/// Returns the value of a parameter that is a name.
-///
-/// # Errors
-///
-/// The rule that the value breaks.
-pub fn checked_name(parameter: &str, value: String) -> Result<String, String> {
-    let fits = !value.is_empty() && value.len() <= NAME_BYTES_MAX;
-    if fits && value.chars().all(is_printable) {
-        return Ok(value);
-    }
-    Err(format!(
-        "`{parameter}` is 1 to {NAME_BYTES_MAX} bytes of printable characters, not {value:?}"
-    ))
-}
-
-/// Returns the value of the parameter `prefix`, which is in front of every key.
-///
-/// # Errors
-///
-/// The rule that the value breaks. Together with some name, it must not make one of the library's own keys.
-pub fn checked_prefix(value: String) -> Result<String, String> {
-    let value = checked_name("prefix", value)?;
-    let reserved = Key::RESERVED_PREFIX;
-    if value.starts_with(reserved) || reserved.starts_with(&value) {
-        return Err(format!(
-            "`prefix` {value:?} could make keys that begin with {reserved:?}, which is reserved"
-        ));
-    }
-    Ok(value)
 }

@@ -50,6 +50,10 @@ pub fn check_files(tls: Option<&TlsSource>, login: Option<&Login>) -> Result<(),
     }
 }
 
+pub(crate) fn given_twice(name: &str) -> String {
+    format!("the parameter {name:?} is given twice")
+}
+
 impl FileParameters {
     /// Takes a parameter with its decoded value. Returns whether it is one of these.
     ///
@@ -68,7 +72,7 @@ impl FileParameters {
             return Err(format!("`{name}` names no file"));
         }
         if file.replace(PathBuf::from(value)).is_some() {
-            return Err(format!("the parameter {name:?} is given twice"));
+            return Err(given_twice(name));
         }
         Ok(true)
     }
@@ -95,7 +99,7 @@ impl FileParameters {
     }
 
     /// Returns whether a file for TLS is named.
-    pub fn name_tls(&self) -> bool {
+    pub(crate) fn name_tls(&self) -> bool {
         self.ca.is_some() || self.cert.is_some() || self.key.is_some()
     }
 
@@ -104,7 +108,7 @@ impl FileParameters {
     /// # Errors
     ///
     /// The rule that the login breaks.
-    pub fn login(&self, text: Option<&str>) -> Result<Option<Login>, String> {
+    pub(crate) fn login(&self, text: Option<&str>) -> Result<Option<Login>, String> {
         let (user, given) = match text.unwrap_or_default().split_once(':') {
             Some((user, password)) => (user, Some(percent_decoded(password)?)),
             None => (text.unwrap_or_default(), None),

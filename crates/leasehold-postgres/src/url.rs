@@ -3,9 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::store::without_secrets;
-use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{FileParameters, TlsSource, percent_decoded};
+use leasehold::Error;
+use leasehold_credentials::{ENCODED, FileParameters, TlsSource, percent_decoded};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
@@ -27,7 +26,6 @@ pub(crate) struct Settings {
     pub(crate) tls: Option<TlsSource>,
 }
 
-/// The required form. Every refusal shows it.
 const SHAPE: &str = "postgres://[user[:password]@]host[:port][/database][?schema=leasehold&sslmode=require&ca=/file.pem]";
 
 /// The schema, unless a URL names another one.
@@ -55,33 +53,22 @@ const SESSION: [(&str, &str); 8] = [
     ("leasehold_client.session", "on"),
 ];
 
-/// Whether the URL is for this store.
-pub(crate) fn is_postgres(url: &str) -> bool {
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
-    matches!(scheme, Some("postgres" | "postgresql"))
-}
-
 impl Settings {
     /// Parses `url` and checks every part of it. Opens nothing.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
-        Self::read(url).map_err(|rule| {
-            let shown = without_secrets(url);
-            let text = format!("store URL {shown:?}: {rule}; expected {SHAPE}");
-            Error::new(ErrorKind::InvalidInput, text)
-        })
+        Self::read(url).map_err(|rule| Error::invalid_url(url, &rule, SHAPE))
     }
 
     fn read(url: &str) -> Result<Self, String> {
-        if !is_postgres(url) {
-            return Err("no scheme postgres://".into());
+        let (scheme, _) = url.split_once("://").ok_or("no scheme")?;
+        if !matches!(scheme, "postgres" | "postgresql") {
+            return Err("unknown scheme".into());
         }
         let (body, query) = url.split_once('?').unwrap_or((url, ""));
         let path = body.splitn(4, '/').nth(3).unwrap_or_default();
         if path.contains(['/', '@']) {
             // This may be the rest of a password, and the database is shown.
-            return Err(
-                "`@`, `/`, `?` and `:` in a password or a database are percent-encoded".into(),
-            );
+            return Err(ENCODED.into());
         }
         let (mut schema, mut is_encrypted, mut passfile) = (SCHEMA.to_owned(), false, None);
         let mut files = FileParameters::default();
@@ -251,6 +238,7 @@ fn rule_of(error: &tokio_postgres::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use leasehold::ErrorKind;
     use leasehold_credentials::TlsFiles;
 
     use super::*;
@@ -315,7 +303,8 @@ mod tests {
     #[test]
     fn wrong_parts_are_named() {
         for (url, rule) in [
-            ("redis://h", "no scheme"),
+            ("h:5432", "no scheme"),
+            ("redis://h", "unknown scheme"),
             ("postgres://u@h/app?schema=A", "the schema \"A\""),
             ("postgres://u@h/app?schema=pg_x", "the schema \"pg_x\""),
             ("postgres://u@h/app?sslmode=prefer", "sslmode \"prefer\""),

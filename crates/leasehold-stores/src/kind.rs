@@ -1,4 +1,3 @@
-use leasehold::store::without_secrets;
 use leasehold::{Error, ErrorKind};
 
 /// A kind of store, whether or not this build has it.
@@ -26,12 +25,8 @@ impl StoreKind {
             Some(_) => "unknown scheme",
             None => "no scheme",
         };
-        let text = format!(
-            "store URL {:?}: {rule}; expected redis://, rediss:// (TLS), unix:// (a socket), postgres://, etcd://, \
-             zk://, or file:///folder",
-            without_secrets(address)
-        );
-        Err(Error::new(ErrorKind::InvalidInput, text))
+        let expected = "redis://, rediss:// (TLS), unix:// (a socket), postgres://, etcd://, zk://, or file:///folder";
+        Err(Error::invalid_url(address, rule, expected))
     }
 
     /// Whether one address of this kind names several servers, with commas between them.

@@ -58,6 +58,30 @@ fn lists_that_are_no_store_name_the_rule() {
 }
 
 #[test]
+fn wrong_part_gets_one_message_on_every_store() {
+    for rest in [
+        "",
+        "a b",
+        "a:0",
+        "a:x",
+        "::1",
+        "[::1",
+        "ann@a",
+        "a/x@y",
+        "a?ca=",
+        "a?ca=/x&ca=/y",
+        "ann:p@a?password_file=/x",
+    ] {
+        let rules = ["redis", "etcd", "zk"].map(|scheme| {
+            let text = refusal(&format!("{scheme}://{rest}"));
+            let (_, rule) = text.split_once("\": ").unwrap();
+            rule.split("; expected").next().unwrap().to_owned()
+        });
+        assert!(rules.iter().all(|rule| *rule == rules[0]), "{rules:?}");
+    }
+}
+
+#[test]
 fn no_refusal_shows_a_password() {
     let schemes = "redis:// rediss:// unix:// postgres:// etcd:// etcds:// zk:// zks:// file:// file: mysql:// //";
     // What follows the last `@` is a host.

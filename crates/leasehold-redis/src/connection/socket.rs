@@ -67,12 +67,12 @@ impl Stream {
             Address::Unix(_) => Err(Error::no_connection(io::Error::from(
                 io::ErrorKind::Unsupported,
             ))),
-            Address::Tcp { host, port, .. } => {
-                let connected = leasehold_credentials::connect(host, *port);
+            Address::Tcp { server, .. } => {
+                let connected = leasehold_credentials::connect(&server.host, server.port);
                 let stream = connected.await.map_err(Error::no_connection)?;
                 prepare(&stream).map_err(Error::no_connection)?;
                 match tls {
-                    Some(tls) => Ok(Self::Tls(Box::new(tls.wrap(stream, host).await?))),
+                    Some(tls) => Ok(Self::Tls(Box::new(tls.wrap(stream, &server.host).await?))),
                     None => Ok(Self::Tcp(stream)),
                 }
             }

@@ -1,19 +1,15 @@
 mod address;
 mod list;
-mod query;
 
 use std::fmt;
 
+use leasehold::Error;
 use leasehold::member::MemberId;
-use leasehold::store::without_secrets;
-use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{Login, TlsSource, split_login};
+use leasehold_credentials::{Login, Scheme, StoreUrl, TlsSource, UrlForm};
 
 pub(crate) use address::Address;
-use address::{tcp_address, unix_address};
 pub(crate) use list::MEMBERS_MAX;
 pub use list::parse_all;
-use query::Query;
 
 /// The address of a server and the credentials for it, as given in a URL.
 #[derive(Clone, Debug)]
@@ -29,79 +25,53 @@ pub struct RedisUrl {
     pub(crate) accepts_eviction: bool,
 }
 
-/// The required form. Every refusal shows it next to the value.
-const SHAPE: &str = "redis://[user:password@]host[:port][/database], rediss:// for TLS, \
-     or unix://[user:password@]/path";
+const FORM: UrlForm = UrlForm {
+    shape: "redis://[user:password@]host[:port][/database], rediss:// for TLS, or unix://[user:password@]/path",
+    schemes: &[
+        ("redis", Scheme::Plain),
+        ("valkey", Scheme::Plain),
+        ("rediss", Scheme::Tls),
+        ("valkeys", Scheme::Tls),
+        ("unix", Scheme::Socket),
+    ],
+    default_port: 6379,
+    needs_user: false,
+    parameters: &["id", "prefix", "evicting", "db"],
+};
 
 impl RedisUrl {
     /// Parses `text` and checks every part of it. Opens nothing.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let refuse = |rule: &str| {
-            let shown = without_secrets(text);
-            let message = format!("store URL {shown:?}: {rule}; expected {SHAPE}");
-            Error::new(ErrorKind::InvalidInput, message)
-        };
-        Self::read(text).map_err(|rule| refuse(&rule))
+        FORM.read(text, Self::of)
     }
 
-    fn read(text: &str) -> Result<Self, String> {
-        let (scheme, rest) = text.split_once("://").ok_or("no scheme")?;
-        let (body, query) = match rest.split_once('?') {
-            Some((body, query)) => (body, Some(query)),
-            None => (rest, None),
-        };
-        let behind_entrance = body.split_once('/').map_or("", |(_, path)| path);
-        if behind_entrance.contains('@') || query.is_some_and(|query| query.contains('@')) {
-            // This may be the rest of a password, so nothing of it may be shown.
-            return Err(
-                "`@`, `/`, `?` and `:` in a password, a path or a parameter are \
-                 percent-encoded"
-                    .into(),
-            );
+    fn of(mut url: StoreUrl<'_>) -> Result<Self, String> {
+        let (id, db) = (url.take_name("id")?, url.take("db"));
+        let prefix = url.take_prefix()?;
+        let evicting = url.take("evicting");
+        if let Some(value) = evicting.as_ref().filter(|value| *value != "accept") {
+            return Err(format!("`evicting` is accept, not {value:?}"));
         }
-        let tls = match scheme {
-            "redis" | "valkey" => Some(false),
-            "rediss" | "valkeys" => Some(true),
-            "unix" => None,
-            _ => return Err("unknown scheme".into()),
+        let database = match url.scheme {
+            Scheme::Socket => db.as_deref(),
+            _ if db.is_some() => return Err("`db` belongs to unix://; write /database".into()),
+            _ => url.path,
         };
-        let (connector, rest) = match body.split_once('/') {
-            Some((connector, rest)) => (connector, Some(rest)),
-            None => (body, None),
-        };
-        let (login, place) = split_login(connector);
-        // The address comes first: if it is a part of a password, so is what follows it, and the rules below show that.
-        let address = match tls {
-            Some(tls) => tcp_address(place, tls)?,
-            None => unix_address(place, rest)?,
-        };
-        let query = Query::read(query.unwrap_or_default())?;
-        let login = query.files.login(login)?;
-        if tls.is_some() && query.db.is_some() {
-            return Err("`db` belongs to unix://; write /database".into());
-        }
-        let database = match tls {
-            Some(_) => rest.unwrap_or_default(),
-            None => query.db.as_deref().unwrap_or_default(),
-        };
-        let database = match database {
+        let database = match database.unwrap_or_default() {
             "" => 0,
             number => number
                 .parse()
                 .map_err(|_| format!("the database {number:?} is not a number"))?,
         };
+        let address = Address::of(url.hosts, url.path, url.scheme)?;
         Ok(Self {
-            id: MemberId::new(query.id.unwrap_or_else(|| address.to_string()))
-                .at(address.to_string()),
+            id: MemberId::new(id.unwrap_or_else(|| address.to_string())).at(address.to_string()),
             address,
-            login,
+            login: url.login,
             database,
-            prefix: query.prefix.unwrap_or_default(),
-            tls: query
-                .files
-                .tls(tls == Some(true), "rediss://")?
-                .map(Into::into),
-            accepts_eviction: query.accepts_eviction,
+            prefix,
+            tls: url.tls,
+            accepts_eviction: evicting.is_some(),
         })
     }
 }
@@ -141,6 +111,7 @@ pub(crate) fn user_of(login: Option<&Login>) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use leasehold::ErrorKind;
     use leasehold_credentials::{Password, TlsFiles};
 
     use super::*;
@@ -223,39 +194,23 @@ mod tests {
     #[test]
     fn each_rule_is_named() {
         for (text, rule) in [
-            ("", "no scheme"),
-            ("127.0.0.1:6379", "no scheme"),
             ("http://h", "unknown scheme"),
             ("redis://", "no host"),
-            ("redis://a b", "a blank"),
-            ("redis://h:0", "1 to 65535"),
-            ("redis://h:99999", "1 to 65535"),
-            ("redis://h:x", "1 to 65535"),
-            ("redis://::1", "brackets"),
-            ("redis://[::1", "without `]`"),
+            ("redis://a,b", "names one server"),
             ("redis://h/one", r#"database "one" is not a number"#),
             ("redis://h/-1", r#"database "-1" is not a number"#),
             ("redis://h?db=1", "write /database"),
             ("redis://user@h", "user:password@"),
             ("redis://h?insecure=1", r#"unknown parameter "insecure""#),
-            ("redis://h?id=a&id=b", "is given twice"),
             ("redis://h?id=", "1 to 128 bytes"),
-            ("redis://h?prefix=leasehold:x", "reserved"),
             ("redis://h?prefix=lease", "reserved"),
             (
                 "redis://h?evicting=yes",
                 "`evicting` is accept, not \"yes\"",
             ),
-            ("redis://h?ca=/x", "rediss:// alone"),
             ("redis://h?cert=/x&key=/y", "rediss:// alone"),
-            ("rediss://h?cert=/x", "go together"),
-            ("redis://u:pw@h?password_file=/x", "one of them"),
-            ("redis://h?password_file=", "names no file"),
-            ("rediss://h?ca=", "names no file"),
             ("unix://run/redis.sock", "three slashes"),
-            ("unix:///", "three slashes"),
             ("unix:///run/a%0Ab", "control characters"),
-            ("redis://h?id=%FF", "not UTF-8"),
         ] {
             let message = refusal(text);
             assert!(message.contains(rule), "{text}: {message}");

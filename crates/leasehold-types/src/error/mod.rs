@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ClientId, Fence, Key, MemberId, exact_span, rough_span};
+use crate::{ClientId, Fence, Key, MemberId, exact_span, rough_span, without_secrets};
 
 pub use kind::{Effect, ErrorKind};
 pub use lost_reason::LostReason;
@@ -53,6 +53,14 @@ impl Error {
             holder: None,
             source: None,
         }))
+    }
+
+    /// Returns the error of a store URL that breaks `rule`; `expected` is the required form. It shows nothing secret of the
+    /// URL, and the rule must not either.
+    pub fn invalid_url(url: &str, rule: &str, expected: &str) -> Self {
+        let shown = without_secrets(url);
+        let message = format!("store URL {shown:?}: {rule}; expected {expected}");
+        Self::new(ErrorKind::InvalidInput, message)
     }
 
     /// Returns the error of a server that could not be reached, so nothing was sent.

@@ -183,15 +183,10 @@ fn unused(prefix: &str, env: &Env) -> Result<Unused, Error> {
 fn transport(address: &Address) -> Transport {
     match address {
         Address::Unix(_) => Transport::ThisMachine,
-        Address::Tcp { host, .. } if is_loopback(host) => Transport::ThisMachine,
+        Address::Tcp { server, .. } if server.is_loopback() => Transport::ThisMachine,
         Address::Tcp { tls: true, .. } => Transport::Tls,
         Address::Tcp { tls: false, .. } => Transport::PlainNetwork,
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let by_number = host.parse::<std::net::IpAddr>();
-    host == "localhost" || by_number.is_ok_and(|address| address.is_loopback())
 }
 
 /// What the smallest requests show about the clock.
