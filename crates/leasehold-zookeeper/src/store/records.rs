@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::look::Pattern;
-use leasehold::store::{
-    BoxFuture, KeptValue, Opened, RECORD_MEMORY, Reading, RecordKey, RecordState, RecordWrite,
-    Records, Version, WriteOutcome,
-};
-use leasehold::{Error, ErrorKind, Fence, Key};
+use leasehold::store::kit::{LoadedRecord, RecordCell};
+use leasehold::store::{KeptValue, RECORD_MEMORY, RecordKey, RecordState, RecordWrite, Version};
+use leasehold::{Error, ErrorKind, Key};
 
 use super::inspection::matching;
 use super::questions::data_of;
@@ -19,65 +17,50 @@ use super::session::{LockSession, LocksInner};
 use crate::client::{self, Code, Connection, Lifetime, Op, Stat};
 use crate::queue::{self, Paths};
 
-impl Records for LockSession {
-    fn open_record<'a>(
-        &'a self,
-        record: &'a RecordKey,
-        fence: Fence,
-    ) -> BoxFuture<'a, Result<Opened, Error>> {
-        Box::pin(async move {
-            self.0
-                .change_record(record, |state, now| match state.open(fence, now) {
-                    opened @ Opened::Open(_) => (opened, Some(Change::Opened)),
-                    superseded @ Opened::Superseded(_) => (superseded, None),
-                })
-                .await
+impl RecordCell for LockSession {
+    /// The version of the node; `None` if it does not exist.
+    type Revision = Option<i32>;
+
+    async fn load(&self, record: &RecordKey) -> Result<LoadedRecord<Option<i32>>, Error> {
+        let connection = self.0.connection().await?;
+        let (_, path) = Paths::of_record(self.0.root(), record);
+        let stored = self.0.stored(&connection, &path).await?;
+        let revision = stored.as_ref().map(|stored| stored.stat.version);
+        let stored = stored.unwrap_or_default();
+        Ok(LoadedRecord {
+            now: self.0.now(&connection, &stored).await?,
+            state: stored.state,
+            revision,
         })
     }
 
-    fn write_record<'a>(
-        &'a self,
-        record: &'a RecordKey,
-        write: &'a RecordWrite,
-    ) -> BoxFuture<'a, Result<WriteOutcome, Error>> {
-        Box::pin(async move {
-            self.0
-                .change_record(record, |state, now| match state.write(write, now) {
-                    WriteOutcome::Written => {
-                        (WriteOutcome::Written, Some(Change::Wrote(write.retention)))
-                    }
-                    superseded @ WriteOutcome::Superseded(_) => (superseded, None),
-                })
-                .await
-        })
+    async fn swap(
+        &self,
+        record: &RecordKey,
+        loaded: &Option<i32>,
+        state: &RecordState<WallTime>,
+        retention: Option<Duration>,
+    ) -> Result<bool, Error> {
+        let connection = self.0.connection().await?;
+        let (folder, path) = Paths::of_record(self.0.root(), record);
+        let Some(version) = *loaded else {
+            // It is loaded again, with a version.
+            self.0.create_record(&connection, &folder, &path).await?;
+            return Ok(false);
+        };
+        let change = (state, retention);
+        self.0.store(&connection, &path, version, change).await
     }
 
-    fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>> {
-        Box::pin(async move {
-            let connection = self.0.connection().await?;
-            let (_, path) = Paths::of_record(self.0.root(), record);
-            let stored = self.0.stored(&connection, &path).await?;
-            let stored = stored.unwrap_or_default();
-            let now = self.0.now(&connection, &stored).await?;
-            Ok(stored.state.read(now))
-        })
-    }
-
-    fn list_records<'a>(
-        &'a self,
-        pattern: &'a Pattern,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        Box::pin(async move {
-            let connection = self.0.connection().await?;
-            let all = queue::records(self.0.root());
-            let folders = self.0.children(&connection, &[&all]).await?;
-            let folders: Vec<_> = folders.iter().map(|name| format!("{all}/{name}")).collect();
-            let names = self.0.children(&connection, &folders).await?;
-            let mut keys = matching(&names, pattern);
-            keys.truncate(limit);
-            Ok(keys)
-        })
+    async fn keys(&self, pattern: &Pattern, limit: usize) -> Result<Vec<Key>, Error> {
+        let connection = self.0.connection().await?;
+        let all = queue::records(self.0.root());
+        let folders = self.0.children(&connection, &[&all]).await?;
+        let folders: Vec<_> = folders.iter().map(|name| format!("{all}/{name}")).collect();
+        let names = self.0.children(&connection, &folders).await?;
+        let mut keys = matching(&names, pattern);
+        keys.truncate(limit);
+        Ok(keys)
     }
 }
 
@@ -89,50 +72,11 @@ struct Stored {
     stat: Stat,
 }
 
-/// What happened to a record.
-#[derive(Clone, Copy, Debug)]
-enum Change {
-    Opened,
-    /// It has a new value, for this time.
-    Wrote(Duration),
-}
-
 /// How long a part of a value may be: two of them and more are within the limit of one message, which is 1 MiB by
 /// default.
 const PART_MAX: usize = 400 * 1024;
 
 impl LocksInner {
-    /// Changes a record by compare and swap.
-    async fn change_record<T>(
-        &self,
-        record: &RecordKey,
-        change: impl Fn(&mut RecordState<WallTime>, WallTime) -> (T, Option<Change>),
-    ) -> Result<T, Error> {
-        let connection = self.connection().await?;
-        let (folder, path) = Paths::of_record(self.root(), record);
-        loop {
-            let stored = self.stored(&connection, &path).await?;
-            let version = stored.as_ref().map(|stored| stored.stat.version);
-            let stored = stored.unwrap_or_default();
-            let now = self.now(&connection, &stored).await?;
-            let mut state = stored.state;
-            let (outcome, change) = change(&mut state, now);
-            let Some(change) = change else {
-                return Ok(outcome);
-            };
-            let Some(version) = version else {
-                self.create_record(&connection, &folder, &path).await?;
-                continue;
-            };
-            if self
-                .store(&connection, &path, version, (&state, change))
-                .await?
-            {
-                return Ok(outcome);
-            }
-        }
-    }
-
     /// Returns the time of the leader by which to judge a record. It is not before the last change, unless something is
     /// over by then: what a client remembers of the clock is a moment late, and the record would last longer than it was kept for.
     async fn now(&self, connection: &Connection, stored: &Stored) -> Result<WallTime, Error> {
@@ -213,9 +157,9 @@ impl LocksInner {
         connection: &Connection,
         path: &str,
         version: i32,
-        (state, change): (&RecordState<WallTime>, Change),
+        (state, retention): (&RecordState<WallTime>, Option<Duration>),
     ) -> Result<bool, Error> {
-        let (first, parts) = Header::write(state, change);
+        let (first, parts) = Header::write(state, retention);
         let kept = state.value.as_ref().map(|value| value.version);
         for (number, part) in parts.iter().enumerate() {
             let Some(kept) = kept else { break };
@@ -418,8 +362,8 @@ impl<'a> Header<'a> {
         Stored { state, stat }
     }
 
-    /// Returns the data of the first node and of the others.
-    fn write(state: &RecordState<WallTime>, change: Change) -> (Vec<u8>, Vec<&[u8]>) {
+    /// Returns the data of the first node and of the others. A new value has a retention.
+    fn write(state: &RecordState<WallTime>, retention: Option<Duration>) -> (Vec<u8>, Vec<&[u8]>) {
         let value = state.value.as_ref();
         let seen = state
             .seen
@@ -429,9 +373,9 @@ impl<'a> Header<'a> {
         let Some(value) = value else {
             return (format!("{seen}\n").into_bytes(), Vec::new());
         };
-        let end = match change {
-            Change::Opened => value.end.as_micros().to_string(),
-            Change::Wrote(retention) => format!("+{}", micros(retention)),
+        let end = match retention {
+            None => value.end.as_micros().to_string(),
+            Some(retention) => format!("+{}", micros(retention)),
         };
         let mut parts = value.bytes.chunks(PART_MAX);
         let first = parts.next().unwrap_or_default();

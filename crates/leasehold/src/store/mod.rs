@@ -9,6 +9,7 @@ mod admin;
 mod guarantees;
 mod health;
 mod inspection;
+pub mod kit;
 mod per_runtime;
 mod progress;
 mod record_state;
