@@ -65,8 +65,8 @@ impl Settings {
             return Err("unknown scheme".into());
         }
         let (body, query) = url.split_once('?').unwrap_or((url, ""));
-        let path = body.splitn(4, '/').nth(3).unwrap_or_default();
-        if path.contains(['/', '@']) {
+        let path = body.splitn(4, '/').nth(3);
+        if path.is_some_and(|path| path.contains(['/', '@'])) {
             // This may be the rest of a password, and the database is shown.
             return Err(ENCODED.into());
         }
@@ -86,8 +86,14 @@ impl Settings {
             }
         }
         let tls = files.tls(is_encrypted, "sslmode=require")?;
-        let libpq = format!("{body}?{}", others.join("&"));
+        // The driver takes the first `@` for the end of the login, although none is behind a `/`.
+        let at = path.map_or("@", |_| "%40");
+        let libpq = format!("{body}?{}", others.join("&").replace('@', at));
         let config: Config = libpq.parse().map_err(|error| rule_of(&error))?;
+        let is_part_of_login = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
+        if config.get_hosts().iter().any(is_part_of_login) {
+            return Err(ENCODED.into());
+        }
         let password = match files.password_file(config.get_password().is_some())? {
             Some(password) => Some(PasswordFile::Password(password)),
             // As in libpq, the password of the URL comes first.
@@ -267,6 +273,8 @@ mod tests {
                 "postgres://u@%2Frun%2Fpg/app",
                 "postgres:///run/pg:5432/app",
             ),
+            ("postgres://h/app?user=a@b", "postgres://h:5432/app"),
+            ("postgres://u:p?x=y@h/app", "postgres://h:5432/app"),
         ] {
             assert_eq!(parsed(url).to_string(), shown, "{url}");
         }
@@ -331,6 +339,7 @@ mod tests {
         for url in [
             "postgres://u:secret@h:x/app",
             "postgres://u:se@cret@h/app?schema=A&password=secret",
+            "postgres://u:se@cret@h/app",
             "u:secret@h",
         ] {
             let text = refusal(url);
