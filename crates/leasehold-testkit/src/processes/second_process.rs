@@ -86,21 +86,7 @@ impl SecondProcess {
     /// If it has ended.
     pub fn pause(&self) {
         self.signal(Signal::SIGSTOP);
-        until("the process stands still", || self.stands_still());
-    }
-
-    fn stands_still(&self) -> bool {
-        let threads = format!("/proc/{}/task", self.pid());
-        let threads = std::fs::read_dir(threads).expect("a child of ours");
-        let is_stopped = |thread: std::fs::DirEntry| {
-            // A thread that has ended in the meantime does nothing, either.
-            let Ok(stat) = std::fs::read_to_string(thread.path().join("stat")) else {
-                return true;
-            };
-            let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
-            state.is_some_and(|state| state.starts_with('T'))
-        };
-        threads.flatten().all(is_stopped)
+        until("the process stands still", || is_stopped(self.pid()));
     }
 
     /// Continues the stopped process.
@@ -151,4 +137,18 @@ impl Drop for SecondProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Returns whether all threads of a process are stopped.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let is_stopped = |thread: std::fs::DirEntry| {
+        // What has ended does nothing, either.
+        let Ok(stat) = std::fs::read_to_string(thread.path().join("stat")) else {
+            return true;
+        };
+        let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+        state.is_some_and(|state| state.starts_with(['T', 'Z']))
+    };
+    threads.into_iter().flatten().flatten().all(is_stopped)
 }

@@ -2,10 +2,10 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::process::{Command, Output};
 
-use tempfile::TempDir;
-
-use crate::servers::ports::{free_port, retry_taken_ports};
-use crate::servers::server_process::ServerProcess;
+use crate::servers::ports::free_port;
+use crate::servers::server_process::{
+    Ready, ServerProcess, directory, folder_of, is_process, path_folders,
+};
 use crate::servers::{EtcdBuilder, TestCa, http};
 
 /// One real etcd server: alone, or a member of an [`EtcdSet`](crate::servers::EtcdSet). Dropping it stops the server.
@@ -13,9 +13,7 @@ use crate::servers::{EtcdBuilder, TestCa, http};
 pub struct EtcdServer {
     settings: EtcdBuilder,
     ports: Ports,
-    arguments: Vec<String>,
-    process: Option<ServerProcess>,
-    dir: TempDir,
+    pub(in crate::servers) process: ServerProcess,
 }
 
 /// The ports of one member.
@@ -26,9 +24,6 @@ pub(in crate::servers) struct Ports {
     /// Answers questions about health without TLS and login.
     metrics: u16,
 }
-
-const INSTALL: &str = "etcd is not installed, and this test needs a real one: run `cargo xtask test`, which \
-     unpacks it under the target folder where it may and else says how";
 
 impl Ports {
     pub(in crate::servers) fn free() -> Self {
@@ -64,14 +59,10 @@ impl EtcdServer {
         advertised: u16,
         cluster: &str,
     ) -> io::Result<Self> {
-        if let Err(error) = Command::new("etcd").arg("--version").output() {
-            return Err(io::Error::new(error.kind(), format!("{INSTALL} ({error})")));
-        }
-        let dir = tempfile::Builder::new()
-            .prefix("leasehold-etcd-")
-            .tempdir()?;
+        folder_of(&["etcd"], path_folders())?;
+        let dir = directory("etcd")?;
         let (scheme, local) = (settings.scheme(), Ipv4Addr::LOCALHOST);
-        let mut arguments = vec!["etcd".into()];
+        let mut arguments = vec!["etcd".to_owned()];
         arguments.extend(settings.common_arguments(&dir.path().join("data")));
         let Ports {
             client,
@@ -87,15 +78,14 @@ impl EtcdServer {
             format!("--initial-cluster={cluster}"),
             format!("--listen-metrics-urls=http://{local}:{metrics}"),
         ]);
-        let mut server = Self {
+        let ready = Ready::Answers(metrics, is_healthy);
+        let mut process = ServerProcess::new("etcd", arguments, ready, dir);
+        process.launch()?;
+        Ok(Self {
             settings: settings.clone(),
             ports,
-            arguments,
-            process: None,
-            dir,
-        };
-        server.run()?;
-        Ok(server)
+            process,
+        })
     }
 
     /// Returns its port for clients.
@@ -111,47 +101,6 @@ impl EtcdServer {
     pub fn ca(&self) -> &TestCa {
         let ca = self.settings.ca();
         ca.unwrap_or_else(|| panic!("this server was started without TLS"))
-    }
-
-    /// Returns its process id.
-    ///
-    /// # Panics
-    ///
-    /// If it was killed.
-    pub fn pid(&self) -> u32 {
-        self.process().id()
-    }
-
-    /// Stops the process (`SIGSTOP`), and returns once it is stopped. Its kernel still accepts connections
-    /// and data for it.
-    pub fn freeze(&self) {
-        self.process().freeze();
-    }
-
-    /// Continues the stopped process (`SIGCONT`).
-    pub fn thaw(&self) {
-        self.process().thaw();
-    }
-
-    /// Kills the process at once (`SIGKILL`), frozen or not. Its ports stay reserved.
-    pub fn kill(&mut self) {
-        self.process = None;
-    }
-
-    /// Starts it again on the same ports with the same data, and waits until it answers. Kills it first if it is
-    /// running.
-    ///
-    /// # Panics
-    ///
-    /// If it cannot be started.
-    pub fn restart(&mut self) {
-        // Another process that looks for a free port may have this one for a moment.
-        let started = retry_taken_ports(|| {
-            self.kill();
-            self.run()?;
-            self.await_health()
-        });
-        started.unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Returns whether it answers, and knows of a leader.
@@ -229,25 +178,9 @@ impl EtcdServer {
         command.args(words);
         command
     }
-
-    /// Waits until the server answers.
-    pub(in crate::servers) fn await_health(&mut self) -> io::Result<()> {
-        let metrics = self.ports.metrics;
-        let process = self.process.as_mut().expect("a server that was started");
-        process.await_ready(|_| is_healthy(metrics))
-    }
-
-    fn run(&mut self) -> io::Result<()> {
-        let log = self.dir.path().join("etcd.log");
-        self.process = Some(ServerProcess::start("etcd", &self.arguments, &[], log)?);
-        Ok(())
-    }
-
-    fn process(&self) -> &ServerProcess {
-        let process = self.process.as_ref();
-        process.unwrap_or_else(|| panic!("this server was killed"))
-    }
 }
+
+is_process!(EtcdServer);
 
 fn is_healthy(metrics: u16) -> bool {
     let answer = http::get(metrics, "/health").unwrap_or_default();

@@ -58,7 +58,7 @@ impl EtcdSet {
             members.push(member?);
         }
         for member in &mut members {
-            member.await_health()?;
+            member.process.await_ready()?;
         }
         Ok(Self { members, peers })
     }

@@ -1,24 +1,18 @@
-use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-
-use tempfile::TempDir;
 
 use crate::servers::PostgresServer;
 use crate::servers::ports::free_port;
 use crate::servers::postgres::server::Unprivileged;
-use crate::servers::server_process::ServerProcess;
+use crate::servers::server_process::{Ready, ServerProcess, directory, folder_of, path_folders};
 
 /// A PgBouncer in front of a [`PostgresServer`]: a pooler of its connections. Dropping it stops it.
 #[derive(Debug)]
 pub struct PgBouncer {
     _process: ServerProcess,
     port: u16,
-    _dir: TempDir,
 }
-
-const INSTALL: &str = "PgBouncer is not here, and this test needs a real one: run `cargo xtask setup`, which unpacks it \
-     where it may and else says how";
 
 impl PgBouncer {
     /// Starts one with this `pool_mode`, and with further lines of configuration.
@@ -27,11 +21,8 @@ impl PgBouncer {
     ///
     /// If it cannot be started. The message says what to install, or shows its output.
     pub fn start(server: &PostgresServer, pool_mode: &str, further: &str) -> Self {
-        let program = program().unwrap_or_else(|| panic!("{INSTALL}"));
-        let dir = tempfile::Builder::new()
-            .prefix("leasehold-pgbouncer-")
-            .tempdir()
-            .expect("a directory");
+        let program = program().unwrap_or_else(|error| panic!("{error}"));
+        let dir = directory("pgbouncer").expect("a directory");
         let unprivileged = Unprivileged::of(dir.path());
         let file = |name: &str| dir.path().join(name);
         let (port, password) = (free_port(), PostgresServer::PASSWORD);
@@ -47,20 +38,16 @@ impl PgBouncer {
         fs::write(file("pgbouncer.ini"), configuration).expect("a file");
         let mut command = unprivileged.command(&program);
         command.push(file("pgbouncer.ini").display().to_string());
-        let libraries = libraries_of(&program);
-        let environment: Vec<(&str, &Path)> = libraries
-            .iter()
-            .map(|folder| ("LD_LIBRARY_PATH", folder.as_path()))
+        let libraries = libraries_of(&program).into_iter();
+        let ready = Ready::Writes("process up");
+        let mut process = ServerProcess::new("pgbouncer", command, ready, dir);
+        process.environment = libraries
+            .map(|folder| ("LD_LIBRARY_PATH", folder))
             .collect();
-        let log = file("pgbouncer.log");
-        let process = ServerProcess::start("pgbouncer", &command, &environment, log);
-        let mut process = process.expect("setpriv");
-        let started = process.await_ready(|written| written.contains("process up"));
-        started.unwrap_or_else(|error| panic!("{error}"));
+        process.start().unwrap_or_else(|error| panic!("{error}"));
         Self {
             _process: process,
             port,
-            _dir: dir,
         }
     }
 
@@ -70,14 +57,11 @@ impl PgBouncer {
     }
 }
 
-fn program() -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "where a user's programs are")]
-    let path: OsString = std::env::var_os("PATH").unwrap_or_default();
-    let files = std::env::split_paths(&path).map(|folder| folder.join("pgbouncer"));
-    files
-        .into_iter()
-        .find(|file| file.exists())
-        .and_then(|file| file.canonicalize().ok())
+fn program() -> io::Result<PathBuf> {
+    let name = "pgbouncer";
+    folder_of(&[name], path_folders())?
+        .join(name)
+        .canonicalize()
 }
 
 /// The folder with the libraries that were unpacked next to an unpacked program.

@@ -1,16 +1,17 @@
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, User, chown, geteuid};
+use nix::sys::signal::Signal;
+use nix::unistd::{User, chown, geteuid};
 use tempfile::TempDir;
 
 use crate::servers::ports::{free_port, retry_taken_ports};
-use crate::servers::server_process::ServerProcess;
+use crate::servers::server_process::{
+    Ready, ServerProcess, directory, folder_of, is_process, path_folders,
+};
 use crate::servers::{PsqlSession, TestCa, until};
 
 /// The configuration of a [`PostgresServer`].
@@ -29,19 +30,14 @@ pub struct PostgresBuilder {
 /// PostgreSQL refuses to run as root. If this process is root, the server runs as the user `nobody`.
 #[derive(Debug)]
 pub struct PostgresServer {
-    process: Option<ServerProcess>,
+    process: ServerProcess,
     programs: PathBuf,
-    arguments: Vec<String>,
     port: u16,
     ca: Option<TestCa>,
-    dir: TempDir,
 }
 
 /// The superuser as which the tests log in.
 const USER: &str = "tester";
-
-const INSTALL: &str = "PostgreSQL's server is not installed, and this test needs a real one: run \
-     `cargo xtask test`, which installs it where it may and else says how";
 
 impl PostgresBuilder {
     /// Sets a parameter of the server.
@@ -82,11 +78,8 @@ impl PostgresBuilder {
     ///
     /// If the server cannot be started. The message says what to install, or shows the server's output.
     pub fn start(mut self) -> PostgresServer {
-        let programs = programs().unwrap_or_else(|| panic!("{INSTALL}"));
-        let dir = tempfile::Builder::new()
-            .prefix("leasehold-postgres-")
-            .tempdir()
-            .expect("a directory");
+        let programs = programs().unwrap_or_else(|error| panic!("{error}"));
+        let dir = directory("postgres").expect("a directory");
         let unprivileged = Unprivileged::of(dir.path());
         let data = dir.path().join("data").display().to_string();
         match self.primary {
@@ -105,17 +98,23 @@ impl PostgresBuilder {
             unprivileged.give(&file);
             self.settings.push(format!("hba_file={}", file.display()));
         }
+        let command = self.arguments(&programs, &unprivileged, &dir);
+        // A standby accepts read-only ones.
+        let ready = Ready::Writes("ready to accept ");
         let mut server = PostgresServer {
-            process: None,
-            arguments: self.arguments(&programs, &unprivileged, &dir),
+            process: ServerProcess::new("postgres", command, ready, dir),
             programs,
             port: 0,
             ca: self.ca,
-            dir,
         };
+        // The "immediate shutdown". Unlike SIGKILL, it lets the server free its shared memory.
+        server.process.end = Signal::SIGQUIT;
         let started = retry_taken_ports(|| {
             server.port = free_port();
-            server.run()
+            let port = format!("port={}", server.port);
+            // The last setting counts.
+            server.process.command.extend(["-c".into(), port]);
+            server.process.start()
         });
         started.unwrap_or_else(|error| panic!("{error}"));
         server
@@ -164,15 +163,6 @@ impl PostgresServer {
         PostgresBuilder::default()
     }
 
-    /// Returns its process id.
-    ///
-    /// # Panics
-    ///
-    /// If it was killed.
-    pub fn pid(&self) -> u32 {
-        self.process.as_ref().expect("a running server").id()
-    }
-
     /// Returns its port.
     pub fn port(&self) -> u16 {
         self.port
@@ -202,7 +192,7 @@ impl PostgresServer {
 
     /// Returns the directory of its socket and its data.
     pub fn directory(&self) -> &Path {
-        self.dir.path()
+        self.process.dir()
     }
 
     /// Returns a session of `psql`.
@@ -211,12 +201,8 @@ impl PostgresServer {
     ///
     /// If `psql` cannot be started.
     pub fn session(&self) -> PsqlSession {
-        PsqlSession::start(
-            &self.programs.join("psql"),
-            self.dir.path(),
-            self.port,
-            USER,
-        )
+        let psql = self.programs.join("psql");
+        PsqlSession::start(&psql, self.process.dir(), self.port, USER)
     }
 
     /// Runs `sql` in a session of its own, and returns the lines of the answer.
@@ -233,27 +219,6 @@ impl PostgresServer {
         lines
     }
 
-    /// Ends the server and its helpers at once, without a checkpoint.
-    pub fn kill(&mut self) {
-        let Some(process) = self.process.take() else {
-            return;
-        };
-        self.thaw_all(process.id());
-        // SIGQUIT, the "immediate shutdown". Unlike SIGKILL, it lets the server free its shared memory.
-        signal(process.id(), Signal::SIGQUIT);
-        process.wait();
-    }
-
-    /// Starts it again, after [`kill`](Self::kill) if it runs, on the same port with the same data.
-    ///
-    /// # Panics
-    ///
-    /// If it does not start.
-    pub fn restart(&mut self) {
-        self.kill();
-        self.run().unwrap_or_else(|error| panic!("{error}"));
-    }
-
     /// Makes a standby a primary, and returns once it is.
     ///
     /// # Panics
@@ -265,62 +230,9 @@ impl PostgresServer {
             self.sql("select pg_is_in_recovery();") == ["f"]
         });
     }
-
-    /// Stops all processes of the server, as if its machine hung.
-    pub fn freeze(&self) {
-        for pid in family(self.pid()) {
-            signal(pid, Signal::SIGSTOP);
-        }
-    }
-
-    /// Continues all processes that were stopped.
-    pub fn thaw(&self) {
-        self.thaw_all(self.pid());
-    }
-
-    fn thaw_all(&self, pid: u32) {
-        for pid in family(pid) {
-            signal(pid, Signal::SIGCONT);
-        }
-    }
-
-    fn run(&mut self) -> io::Result<()> {
-        let log = self.dir.path().join("postgres.log");
-        let mut arguments = self.arguments.clone();
-        arguments.extend(["-c".into(), format!("port={}", self.port)]);
-        let process = ServerProcess::start("postgres", &arguments, &[], log)?;
-        let process = self.process.insert(process);
-        // A standby accepts read-only ones.
-        let started = process.await_ready(|written| written.contains("ready to accept "));
-        if started.is_err() {
-            self.process = None;
-        }
-        started
-    }
 }
 
-impl Drop for PostgresServer {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// The server and its helpers.
-fn family(pid: u32) -> Vec<u32> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let children = children.unwrap_or_default();
-    let children = children
-        .split_whitespace()
-        .filter_map(|pid| pid.parse().ok());
-    std::iter::once(pid).chain(children).collect()
-}
-
-fn signal(pid: u32, signal: Signal) {
-    if let Ok(pid) = i32::try_from(pid) {
-        // A helper may have ended meanwhile.
-        let _ = kill(Pid::from_raw(pid), signal);
-    }
-}
+is_process!(PostgresServer);
 
 /// How to start commands that must not run as root.
 #[derive(Debug)]
@@ -429,19 +341,16 @@ fn succeed(mut command: Command) {
 
 /// Returns the folder with `initdb`, `postgres` and `psql`: a folder in `PATH`, or the newest one that
 /// Debian installed. Debian keeps the server's programs out of `PATH`.
-fn programs() -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "where a user's programs are")]
-    let path: OsString = std::env::var_os("PATH").unwrap_or_default();
+fn programs() -> io::Result<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let mut versions: Vec<PathBuf> = versions.flatten().map(|entry| entry.path()).collect();
     versions.sort_by_key(|folder| {
         let name = folder.file_name().and_then(|name| name.to_str());
         std::cmp::Reverse(name.and_then(|name| name.parse::<u32>().ok()))
     });
-    let mut folders = std::env::split_paths(&path).chain(versions.iter().map(|v| v.join("bin")));
-    folders.find(|folder| {
-        ["initdb", "postgres", "psql", "pg_basebackup"]
-            .iter()
-            .all(|name| folder.join(name).exists())
-    })
+    let debian = versions.iter().map(|version| version.join("bin"));
+    folder_of(
+        &["postgres", "initdb", "psql", "pg_basebackup"],
+        path_folders().into_iter().chain(debian),
+    )
 }

@@ -1,13 +1,12 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use tempfile::TempDir;
 
 use crate::servers::ports::retry_taken_ports;
 use crate::servers::redis::builder::Addresses;
-use crate::servers::server_process::ServerProcess;
+use crate::servers::server_process::{
+    Ready, ServerProcess, directory, folder_of, is_process, path_folders,
+};
 use crate::servers::{RedisBuilder, Reply, RespConnection, ServerClock, TestCa, until};
 
 /// A real `redis-server`. Dropping it stops the server.
@@ -16,13 +15,8 @@ pub struct RedisServer {
     settings: RedisBuilder,
     addresses: Addresses,
     clock: Option<ServerClock>,
-    process: Option<ServerProcess>,
-    dir: TempDir,
+    process: ServerProcess,
 }
-
-/// The message for a machine without a server.
-const INSTALL: &str = "redis-server is not installed, and this test needs a real one: \
-     run `apt-get install redis-server`, or `cargo xtask test`, which does it";
 
 impl RedisBuilder {
     /// Follows `primary`.
@@ -46,9 +40,7 @@ impl RedisBuilder {
     ///
     /// If the server cannot be started. The error has the command that installs it, or shows its output.
     pub fn try_start(self) -> io::Result<RedisServer> {
-        if let Err(error) = Command::new("redis-server").arg("--version").output() {
-            return Err(io::Error::new(error.kind(), format!("{INSTALL} ({error})")));
-        }
+        folder_of(&["redis-server"], path_folders())?;
         retry_taken_ports(|| RedisServer::launch(&self))
     }
 }
@@ -69,22 +61,24 @@ impl RedisServer {
     }
 
     fn launch(settings: &RedisBuilder) -> io::Result<Self> {
-        let dir = tempfile::Builder::new()
-            .prefix("leasehold-redis-")
-            .tempdir()?;
+        let dir = directory("redis")?;
         let addresses = settings.configure(&dir)?;
         let clock = settings
             .steppable_clock
             .then(|| ServerClock::build(dir.path()))
             .transpose()?;
-        let mut server = Self {
+        let configuration = dir.path().join("redis.conf").display().to_string();
+        let command = ["redis-server".into(), configuration];
+        let ready = Ready::Writes("eady to accept connections");
+        let mut process = ServerProcess::new("redis-server", command, ready, dir);
+        process.environment = clock.iter().flat_map(ServerClock::environment).collect();
+        process.start()?;
+        let server = Self {
             settings: settings.clone(),
             addresses,
             clock,
-            process: None,
-            dir,
+            process,
         };
-        server.run()?;
         if settings.is_cluster() {
             server.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
             until("the cluster of one node is up", || {
@@ -148,41 +142,6 @@ impl RedisServer {
         clock.unwrap_or_else(|| panic!("this server was started without a clock of its own"))
     }
 
-    /// Returns its process id.
-    ///
-    /// # Panics
-    ///
-    /// If it was killed.
-    pub fn pid(&self) -> u32 {
-        self.process().id()
-    }
-
-    /// Stops the process (`SIGSTOP`), and returns once it is stopped. Its kernel still accepts connections
-    /// and data for it.
-    pub fn freeze(&self) {
-        self.process().freeze();
-    }
-
-    /// Continues the stopped process (`SIGCONT`).
-    pub fn thaw(&self) {
-        self.process().thaw();
-    }
-
-    /// Kills the process at once (`SIGKILL`), frozen or not. Its port stays reserved.
-    pub fn kill(&mut self) {
-        self.process = None;
-    }
-
-    /// Starts it again on the same ports in the same directory. Kills it first if it is running.
-    ///
-    /// # Panics
-    ///
-    /// As [`RedisBuilder::start`].
-    pub fn restart(&mut self) {
-        self.kill();
-        self.run().unwrap_or_else(|error| panic!("{error}"));
-    }
-
     /// Returns how many bytes of its changes have been written to its file so far.
     ///
     /// # Panics
@@ -211,7 +170,7 @@ impl RedisServer {
 
     /// Returns the first file with changes. There is no other one, since none is rewritten.
     fn append_file(&self) -> PathBuf {
-        let folder = self.dir.path().join("appendonlydir");
+        let folder = self.process.dir().join("appendonlydir");
         folder.join("appendonly.aof.1.incr.aof")
     }
 
@@ -242,24 +201,6 @@ impl RedisServer {
         let answer = self.connect().call(words);
         answer.unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
-
-    fn run(&mut self) -> io::Result<()> {
-        let log = self.dir.path().join("redis.log");
-        let configuration = self.dir.path().join("redis.conf").display().to_string();
-        let clock = self.clock.iter().flat_map(ServerClock::environment);
-        let environment: Vec<_> = clock.collect();
-        let command = ["redis-server".into(), configuration];
-        let process = ServerProcess::start("redis-server", &command, &environment, log)?;
-        let process = self.process.insert(process);
-        let started = process.await_ready(|written| written.contains("eady to accept connections"));
-        if started.is_err() {
-            self.process = None;
-        }
-        started
-    }
-
-    fn process(&self) -> &ServerProcess {
-        let process = self.process.as_ref();
-        process.unwrap_or_else(|| panic!("this server was killed"))
-    }
 }
+
+is_process!(RedisServer);

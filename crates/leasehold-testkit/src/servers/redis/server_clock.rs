@@ -47,10 +47,10 @@ impl ServerClock {
     }
 
     /// Returns what the server's environment must contain.
-    pub(in crate::servers) fn environment(&self) -> [(&'static str, &Path); 2] {
+    pub(in crate::servers) fn environment(&self) -> [(&'static str, PathBuf); 2] {
         [
-            ("LD_PRELOAD", &self.library),
-            ("LEASEHOLD_CLOCK_FILE", &self.offset_path),
+            ("LD_PRELOAD", self.library.clone()),
+            ("LEASEHOLD_CLOCK_FILE", self.offset_path.clone()),
         ]
     }
 

@@ -7,11 +7,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use crate::faults::Proxy;
 use crate::servers::ports::{free_port, retry_taken_ports};
-use crate::servers::server_process::ServerProcess;
+use crate::servers::server_process::{Ready, ServerProcess, directory, folder_of};
 use crate::servers::{ServerClock, TestCa, until};
 
 /// A real ZooKeeper ensemble. Dropping it kills the servers.
@@ -29,8 +27,7 @@ pub struct Zookeeper {
 /// One server. Its ports stay reserved while it is down.
 #[derive(Debug)]
 struct Member {
-    process: Option<ServerProcess>,
-    dir: TempDir,
+    process: ServerProcess,
     client: u16,
     tls: Option<u16>,
     quorum: u16,
@@ -47,9 +44,6 @@ pub struct ZookeeperBuilder {
     clocks: bool,
     settings: String,
 }
-
-const INSTALL: &str = "ZooKeeper's server is not here, and this test needs a real one: run `cargo xtask test`, \
-     which unpacks it under target/ and says what is missing";
 
 /// The jars that a server needs.
 const JARS: [&str; 16] = [
@@ -115,27 +109,26 @@ impl ZookeeperBuilder {
     /// If they cannot be started. The message says what to install, or shows the output of a server.
     pub fn start(&self) -> Zookeeper {
         let jars = jars();
-        assert!(
-            jars.join("zookeeper.jar").exists(),
-            "{INSTALL} ({})",
-            jars.display()
-        );
-        retry_taken_ports(|| self.try_start(&jars)).unwrap_or_else(|error| panic!("{error}"))
+        let started = folder_of(&["zookeeper.jar"], [jars])
+            .and_then(|jars| retry_taken_ports(|| self.try_start(&jars)));
+        started.unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn try_start(&self, jars: &Path) -> io::Result<Zookeeper> {
         let ca = self.tls.then(|| Arc::new(TestCa::new()));
         let mut members = Vec::new();
         for _ in 0..self.count.max(1) {
-            let dir = tempfile::Builder::new()
-                .prefix("leasehold-zookeeper-")
-                .tempdir()?;
+            let dir = directory("zookeeper")?;
             let clock = self.clocks.then(|| ServerClock::build(dir.path()));
+            let (clock, client) = (clock.transpose()?, free_port());
+            let ready = Ready::Answers(client, |port| mode(port).is_some());
+            let command = command(jars, dir.path());
+            let mut process = ServerProcess::new("ZooKeeper", command, ready, dir);
+            process.environment = clock.iter().flat_map(ServerClock::environment).collect();
             members.push(Member {
-                process: None,
-                clock: clock.transpose()?,
-                dir,
-                client: free_port(),
+                process,
+                clock,
+                client,
                 tls: ca.as_ref().map(|_| free_port()),
                 quorum: free_port(),
                 election: free_port(),
@@ -160,12 +153,7 @@ impl ZookeeperBuilder {
             jars: jars.to_owned(),
             links,
         };
-        for number in 0..started.members.len() {
-            started.launch(number)?;
-        }
-        for number in 0..started.members.len() {
-            started.until_serving(number)?;
-        }
+        started.launch_all()?;
         Ok(started)
     }
 
@@ -176,7 +164,7 @@ impl ZookeeperBuilder {
         peers: &str,
         ca: Option<&TestCa>,
     ) -> io::Result<()> {
-        let dir = member.dir.path();
+        let dir = member.process.dir();
         let data = dir.join("data");
         fs::create_dir(&data)?;
         fs::write(data.join("myid"), (number + 1).to_string())?;
@@ -279,7 +267,7 @@ impl Zookeeper {
     ///
     /// If it was killed.
     pub fn pid(&self, number: usize) -> u32 {
-        self.process(number).id()
+        self.members[number].process.id()
     }
 
     /// Returns the clock of a server.
@@ -299,16 +287,13 @@ impl Zookeeper {
 
     /// Returns the class path of the server, which has the client of Java and Curator, too.
     pub fn class_path(&self) -> String {
-        let jars = JARS.iter().chain(&[
+        let curator = [
             "curator-client",
             "curator-framework",
             "curator-recipes",
             "guava",
-        ]);
-        let jars: Vec<String> = jars
-            .map(|jar| self.jars.join(format!("{jar}.jar")).display().to_string())
-            .collect();
-        jars.join(":")
+        ];
+        class_path(&self.jars, JARS.into_iter().chain(curator))
     }
 
     /// Returns what a server says about itself, as `leader`, `follower` or `standalone`; `None` if it serves no clients.
@@ -324,11 +309,10 @@ impl Zookeeper {
     pub fn leader(&self) -> usize {
         let mut leader = None;
         until("a leader is elected", || {
-            let running =
-                (0..self.members.len()).filter(|number| self.members[*number].process.is_some());
-            leader = running
-                .into_iter()
-                .find(|number| self.mode(*number).as_deref() == Some("leader"));
+            let mut members = self.members.iter();
+            leader = members.position(|member| {
+                member.process.is_running() && mode(member.client).as_deref() == Some("leader")
+            });
             leader.is_some()
         });
         leader.expect("a leader")
@@ -336,17 +320,17 @@ impl Zookeeper {
 
     /// Stops a server (`SIGSTOP`), and returns once it is stopped. Its kernel still accepts connections and data for it.
     pub fn freeze(&self, number: usize) {
-        self.process(number).freeze();
+        self.members[number].process.freeze();
     }
 
     /// Continues a stopped server (`SIGCONT`).
     pub fn thaw(&self, number: usize) {
-        self.process(number).thaw();
+        self.members[number].process.thaw();
     }
 
     /// Kills a server at once (`SIGKILL`). It keeps its data and its ports.
     pub fn kill(&mut self, number: usize) {
-        self.members[number].process = None;
+        self.members[number].process.kill();
     }
 
     /// Starts a server again that was killed, and returns once it serves clients.
@@ -355,11 +339,7 @@ impl Zookeeper {
     ///
     /// As [`ZookeeperBuilder::start`].
     pub fn restart(&mut self, number: usize) {
-        self.kill(number);
-        let launched = self
-            .launch(number)
-            .and_then(|()| self.until_serving(number));
-        launched.unwrap_or_else(|error| panic!("{error}"));
+        self.members[number].process.restart();
     }
 
     /// Kills all servers, and starts them together: one alone does not serve clients.
@@ -368,54 +348,49 @@ impl Zookeeper {
     ///
     /// As [`ZookeeperBuilder::start`].
     pub fn restart_all(&mut self) {
-        (0..self.members.len()).for_each(|number| self.kill(number));
-        let mut run = || -> io::Result<()> {
-            for number in 0..self.members.len() {
-                self.launch(number)?;
-            }
-            (0..self.members.len()).try_for_each(|number| self.until_serving(number))
-        };
-        run().unwrap_or_else(|error| panic!("{error}"));
+        let members = self.members.iter_mut();
+        members.for_each(|member| member.process.kill());
+        self.launch_all().unwrap_or_else(|error| panic!("{error}"));
     }
 
-    fn launch(&mut self, number: usize) -> io::Result<()> {
-        let class_path = JARS.map(|jar| self.jars.join(format!("{jar}.jar")).display().to_string());
-        let dir = self.members[number].dir.path();
-        let mut command: Vec<String> = [
-            "java",
-            "-Xmx96m",
-            "-Xshare:auto",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-Dzookeeper.forceSync=no",
-            // How often the server removes empty containers; once a minute by default.
-            "-Dznode.container.checkIntervalMs=200",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-cp",
-        ]
-        .map(String::from)
-        .into();
-        command.push(class_path.join(":"));
-        command.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".into());
-        command.push(dir.join("zoo.cfg").display().to_string());
-        let log = dir.join("zookeeper.log");
-        let clock = self.members[number].clock.iter();
-        let environment: Vec<_> = clock.flat_map(ServerClock::environment).collect();
-        let process = ServerProcess::start("ZooKeeper", &command, &environment, log)?;
-        self.members[number].process = Some(process);
-        Ok(())
+    /// Starts all servers, and returns once they serve clients.
+    fn launch_all(&mut self) -> io::Result<()> {
+        let mut members = self.members.iter_mut();
+        members.try_for_each(|member| member.process.launch())?;
+        let mut members = self.members.iter_mut();
+        members.try_for_each(|member| member.process.await_ready())
     }
+}
 
-    fn until_serving(&mut self, number: usize) -> io::Result<()> {
-        let member = &mut self.members[number];
-        let process = member.process.as_mut().expect("a server that was started");
-        process.await_ready(|_| mode(member.client).is_some())
-    }
+/// Returns the command that runs a server with the configuration in `dir`.
+fn command(jars: &Path, dir: &Path) -> Vec<String> {
+    let class_path = class_path(jars, JARS);
+    let configuration = dir.join("zoo.cfg").display().to_string();
+    [
+        "java",
+        "-Xmx96m",
+        "-Xshare:auto",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Dzookeeper.forceSync=no",
+        // How often the server removes empty containers; once a minute by default.
+        "-Dznode.container.checkIntervalMs=200",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-cp",
+        &class_path,
+        "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+        &configuration,
+    ]
+    .map(String::from)
+    .into()
+}
 
-    fn process(&self, number: usize) -> &ServerProcess {
-        let process = self.members[number].process.as_ref();
-        process.expect("a running server")
-    }
+fn class_path<'a>(folder: &Path, jars: impl IntoIterator<Item = &'a str>) -> String {
+    let jars = jars.into_iter().map(|jar| format!("{jar}.jar"));
+    let jars: Vec<String> = jars
+        .map(|jar| folder.join(jar).display().to_string())
+        .collect();
+    jars.join(":")
 }
 
 fn mode(port: u16) -> Option<String> {
