@@ -9,195 +9,102 @@ use crate::step::answer;
 use crate::workspace::Workspace;
 
 /// A program that the tests start.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     /// The package of Debian and Ubuntu that has it.
     pub(crate) package: &'static str,
-    pub(crate) purpose: &'static str,
-    /// The program is unnecessary if any of these names is skipped with `--skip`.
-    unless: &'static [&'static str],
+    /// The program is unnecessary if this name is skipped with `--skip`.
+    unless: &'static str,
     /// Whether the package is unpacked below the target folder, because its installation would start a service.
     pub(crate) is_unpacked: bool,
-    /// The packages with its libraries, which are unpacked with it.
-    pub(crate) libraries: &'static [&'static str],
+    pub(crate) purpose: &'static str,
 }
 
-impl Program {
-    const fn new(
-        name: &'static str,
-        package: &'static str,
-        unless: &'static [&'static str],
-        purpose: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            package,
-            purpose,
-            unless,
-            is_unpacked: false,
-            libraries: &[],
-        }
-    }
-
-    const fn unpacked(mut self) -> Self {
-        self.is_unpacked = true;
-        self
-    }
-
-    const fn unpacked_with(mut self, libraries: &'static [&'static str]) -> Self {
-        self.libraries = libraries;
-        self.unpacked()
-    }
-}
-
-// `redis-tools` contains the server under the name `redis-check-rdb`. The package `redis-server` would start a
-// system service. `gcc` alone would leave out the headers of the C library.
-const PROGRAMS: [Program; 18] = [
-    Program::new(
-        "redis-server",
-        "redis-tools",
-        &["redis"],
-        "the tests start their own Redis servers",
-    ),
-    Program::new(
-        "python3",
-        "python3-venv",
-        &[],
-        "clients of redis-py and kazoo contend for the same locks, and moto is an S3",
-    ),
-    Program::new(
-        "javac",
-        "default-jdk-headless",
-        &["zookeeper"],
-        "ZooKeeper runs on Java, and a client of Curator contends for the same locks",
-    ),
-    Program::new(
-        "postgres",
-        postgres::PACKAGE,
-        &["postgres"],
-        "the SQL of the manual runs on a server of the tests",
-    ),
-    Program::new(
-        "pgbouncer",
-        "pgbouncer",
-        &["postgres"],
-        "clients of a pooler work in session mode, and are refused in transaction mode",
-    )
-    .unpacked_with(&["libc-ares2", "libevent-2.1-7"]),
-    Program::new(
-        "etcd",
-        "etcd-server",
-        &["etcd"],
-        "the tests start their own etcd ensembles",
-    )
-    .unpacked(),
-    Program::new(
-        "etcdctl",
-        "etcd-client",
-        &["etcd"],
-        "etcdctl contends for the same locks",
-    )
-    .unpacked(),
-    Program::new(
-        "prometheus",
-        "prometheus",
-        &["prometheus"],
-        "a Prometheus server reads the metrics, and evaluates the alerts and the dashboard",
-    )
-    .unpacked(),
-    Program::new(
-        "promtool",
-        "prometheus",
-        &["prometheus"],
-        "promtool runs the tests of the alerts",
-    )
-    .unpacked(),
-    Program::new(
-        "cc",
-        "build-essential",
-        &[],
-        "SQLite is built from C, and so is what steps a server's clock",
-    ),
-    Program::new(
-        "flock",
-        "util-linux",
-        &[],
-        "the file store and flock(1) exclude each other",
-    ),
-    Program::new(
-        "setpriv",
-        "util-linux",
-        &[],
-        "a test runs as another user, or loses its parent",
-    ),
-    Program::new(
-        "prlimit",
-        "util-linux",
-        &[],
-        "a test makes the writes of another process fail",
-    ),
-    Program::new(
-        "mariadbd",
-        "mariadb-server-core",
-        &["mariadb"],
-        "the SQL of a recipe runs on a server of the tests",
-    ),
-    Program::new(
-        "mariadb",
-        "mariadb-client-core",
-        &["mariadb"],
-        "the SQL of a recipe runs on a server of the tests",
-    ),
-    Program::new("curl", "curl", &["moto"], "a recipe writes to S3 with it"),
-    Program::new(
-        "systemd-analyze",
-        "systemd",
-        &["systemd"],
-        "systemd reads the units of the recipes",
-    ),
-    Program::new(
-        "script",
-        "bsdutils",
-        &[],
-        "a test gives the command a terminal",
-    ),
-];
+/// A line for each program: its name, its package, what it is unnecessary without, `unpacked`, and its purpose.
+///
+/// `redis-tools` contains the server under the name `redis-check-rdb`. The package `redis-server` would start a
+/// system service. `gcc` alone would leave out the headers of the C library.
+const PROGRAMS: &str = "\
+redis-server    | redis-tools          | redis      |          | the tests start their own Redis servers
+python3         | python3-venv         |            |          | clients of redis-py and kazoo contend for the same locks, and moto is an S3
+javac           | default-jdk-headless | zookeeper  |          | ZooKeeper runs on Java, and a client of Curator contends for the same locks
+postgres        | postgresql           | postgres   |          | the SQL of the manual runs on a server of the tests
+pgbouncer       | pgbouncer            | postgres   | unpacked | clients of a pooler work in session mode, and are refused in transaction mode
+etcd            | etcd-server          | etcd       | unpacked | the tests start their own etcd ensembles
+etcdctl         | etcd-client          | etcd       | unpacked | etcdctl contends for the same locks
+prometheus      | prometheus           | prometheus | unpacked | a Prometheus server reads the metrics, and evaluates the alerts and the dashboard
+promtool        | prometheus           | prometheus | unpacked | promtool runs the tests of the alerts
+cc              | build-essential      |            |          | SQLite is built from C, and so is what steps a server's clock
+flock           | util-linux           |            |          | the file store and flock(1) exclude each other
+setpriv         | util-linux           |            |          | a test runs as another user, or loses its parent
+prlimit         | util-linux           |            |          | a test makes the writes of another process fail
+mariadbd        | mariadb-server-core  | mariadb    |          | the SQL of a recipe runs on a server of the tests
+mariadb         | mariadb-client-core  | mariadb    |          | the SQL of a recipe runs on a server of the tests
+curl            | curl                 | moto       |          | a recipe writes to S3 with it
+systemd-analyze | systemd              | systemd    |          | systemd reads the units of the recipes
+script          | bsdutils             |            |          | a test gives the command a terminal";
 
 /// Counts instructions. No test needs it.
-pub(crate) const VALGRIND: Program = Program::new(
+pub(crate) const VALGRIND: Program = other(
     "valgrind",
     "valgrind",
-    &[],
     "callgrind counts the instructions of the hot paths",
 );
 
 /// Makes manual pages from pages of the documentation.
-pub(crate) const LOWDOWN: Program = Program::new(
+pub(crate) const LOWDOWN: Program = other(
     "lowdown",
     "lowdown",
-    &[],
     "pages of the documentation become manual pages",
 );
 
 /// Renders the manual pages of the packages.
-pub(crate) const MAN: Program = Program::new("man", "man-db", &[], "the manual pages are rendered");
+pub(crate) const MAN: Program = other("man", "man-db", "the manual pages are rendered");
 
 /// Runs binaries for another kind of machine.
-pub(crate) const QEMU: Program = Program::new(
+pub(crate) const QEMU: Program = other(
     "qemu-aarch64-static",
     "qemu-user-static",
-    &[],
     "a binary for another kind of machine runs",
 );
 
 /// Reads the units of the packages.
-pub(crate) const SYSTEMD: Program = Program::new(
-    "systemd-analyze",
-    "systemd",
-    &[],
-    "the example units are read",
-);
+pub(crate) const SYSTEMD: Program =
+    other("systemd-analyze", "systemd", "the example units are read");
+
+impl Program {
+    /// Reads a line of the list.
+    fn parse(line: &'static str) -> Option<Self> {
+        let mut words = line.split('|').map(str::trim);
+        Some(Self {
+            name: words.next()?,
+            package: words.next()?,
+            unless: words.next()?,
+            is_unpacked: words.next()? == "unpacked",
+            purpose: words.next()?,
+        })
+    }
+
+    /// The packages with its libraries, which are unpacked with it.
+    pub(crate) fn libraries(&self) -> &'static [&'static str] {
+        match self.name {
+            "pgbouncer" => &["libc-ares2", "libevent-2.1-7"],
+            _ => &[],
+        }
+    }
+}
+
+/// A program that no test needs.
+const fn other(name: &'static str, package: &'static str, purpose: &'static str) -> Program {
+    Program {
+        name,
+        package,
+        unless: "",
+        is_unpacked: false,
+        purpose,
+    }
+}
 
 /// Whether it can be found.
 pub(crate) fn has(path: &OsString, program: &Program) -> bool {
@@ -206,9 +113,9 @@ pub(crate) fn has(path: &OsString, program: &Program) -> bool {
 
 /// The programs that are needed and cannot be found.
 pub(crate) fn missing(path: &OsString, skipped: &[String]) -> Vec<Program> {
-    PROGRAMS
-        .into_iter()
-        .filter(|program| !skip::skips_any(skipped, program.unless))
+    let programs = PROGRAMS.lines().filter_map(Program::parse);
+    programs
+        .filter(|program| !skip::skips_any(skipped, &[program.unless]))
         .filter(|program| program.name != "python3" || python::is_wanted(skipped))
         .filter(|program| !has(path, program))
         .collect()
@@ -277,7 +184,7 @@ mod tests {
                 .map(|program| program.name)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(names(&[]).len(), PROGRAMS.len());
+        assert_eq!(names(&[]).len(), PROGRAMS.lines().count());
         let always = ["cc", "flock", "setpriv", "prlimit", "script"];
         assert_eq!(
             names(&[

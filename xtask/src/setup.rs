@@ -3,7 +3,7 @@ use std::process::{Command, Stdio};
 
 use crate::postgres;
 use crate::programs::{self, Program};
-use crate::python;
+use crate::python::{self, Venv};
 use crate::skip;
 use crate::step::{answer, step, succeed};
 use crate::unpack::{may_unpack, unpack};
@@ -29,7 +29,8 @@ pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), Strin
         programs::link_redis(workspace)?;
     }
     if lacks.libraries {
-        step("python libraries", || python::install(workspace, skipped))?;
+        let python = Venv::of_tests(workspace, skipped);
+        step("python libraries", || python.install())?;
     }
     if lacks.zookeeper && may_unpack() {
         step("zookeeper", || zookeeper::unpack(workspace))?;
@@ -83,7 +84,7 @@ impl Lacks {
     fn find(workspace: &Workspace, skipped: &[String]) -> Result<Self, String> {
         let programs = programs::missing(&programs::search_path(workspace)?, skipped);
         let has_python = programs.iter().all(|program| program.name != "python3");
-        let libraries = !python::is_ready(workspace, skipped);
+        let libraries = !Venv::of_tests(workspace, skipped).is_ready();
         let zookeeper =
             !skip::skips_any(skipped, &["zookeeper"]) && !zookeeper::is_ready(workspace);
         Ok(Self {
@@ -119,6 +120,12 @@ impl Lacks {
         let mut text = String::from("the tests need something that is not here:\n");
         for program in &self.programs {
             text += &format!("  {}: {}\n", program.name, program.purpose);
+            if program.is_unpacked {
+                let package = program.package;
+                text += &format!(
+                    "    `cargo xtask setup` unpacks the package {package} where there is apt-get.\n"
+                );
+            }
         }
         if self.venv {
             text += "  python3 -m venv: libraries for Python are installed in an environment of their own\n";
@@ -126,20 +133,12 @@ impl Lacks {
         if self.zookeeper {
             text += &format!("{}\n", zookeeper::ADVICE);
         }
-        let unpacked = self.programs.iter().filter(|program| program.is_unpacked);
-        for Program { name, package, .. } in unpacked {
-            text += &format!(
-                "`cargo xtask setup` unpacks the package {package} for {name} where there is apt-get.\n"
-            );
+        if self.libraries {
+            text +=
+                "  redis-py and kazoo: foreign clients contend for the same locks; moto: an S3\n";
         }
         let packages: Vec<_> = self.packages().into_iter().collect();
-        if packages.is_empty() && !self.libraries && !self.zookeeper {
-            return text;
-        }
         if packages.is_empty() {
-            if self.libraries {
-                text += "  redis-py and kazoo: foreign clients contend for the same locks; moto: an S3\n";
-            }
             text += "`cargo xtask setup` installs what is missing under the target folder.";
             return text;
         }
@@ -225,7 +224,7 @@ mod tests {
             "etcd-client",
             "pgbouncer:",
             "javac:",
-            "package prometheus for promtool",
+            "package prometheus where",
             "--skip prometheus.",
         ] {
             assert!(text.contains(word), "{word} in {text}");

@@ -3,7 +3,7 @@ use std::process::Command;
 use std::thread;
 
 use crate::programs;
-use crate::python;
+use crate::python::Venv;
 use crate::skip;
 use crate::step;
 use crate::workspace::Workspace;
@@ -45,9 +45,10 @@ fn threads() -> usize {
 
 /// Gives `command` the programs that `setup` made, and tells the tests where Python is.
 pub(crate) fn equip(command: &mut Command, workspace: &Workspace) -> Result<(), String> {
+    let python = Venv::of_tests(workspace, &[]);
     command
         .env("PATH", programs::search_path(workspace)?)
-        .env("LEASEHOLD_TEST_PYTHON", python::interpreter(workspace));
+        .env("LEASEHOLD_TEST_PYTHON", python.program("python"));
     if std::env::var_os("LEASEHOLD_TEST_ZOOKEEPER").is_none() {
         command.env("LEASEHOLD_TEST_ZOOKEEPER", zookeeper::jars(workspace));
     }

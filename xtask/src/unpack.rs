@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::programs::Program;
@@ -18,7 +19,7 @@ pub(crate) fn unpack(folder: &Path, programs: &[Program]) -> Result<(), String> 
     let root = folder.join("unpacked");
     let packages: BTreeSet<&str> = programs.iter().map(|program| program.package).collect();
     unpack_packages(&root, &Vec::from_iter(packages))?;
-    for library in programs.iter().flat_map(|program| program.libraries) {
+    for library in programs.iter().flat_map(Program::libraries) {
         // Distributions since 2024 have another name for what was compiled for 64 bits of time.
         unpack_packages(&root, &[library])
             .or_else(|_| unpack_packages(&root, &[&format!("{library}t64")]))?;
@@ -39,10 +40,14 @@ pub(crate) fn unpack(folder: &Path, programs: &[Program]) -> Result<(), String> 
 
 /// Downloads packages, and unpacks them below `root` without installing them.
 pub(crate) fn unpack_packages(root: &Path, packages: &[&str]) -> Result<(), String> {
-    fs::create_dir_all(root).map_err(|error| format!("{}: {error}", root.display()))?;
     println!("unpacking {} below {}", packages.join(" "), root.display());
+    let archives = root.join("archives");
+    // An earlier run may have left some.
+    let _ = fs::remove_dir_all(&archives);
+    let failed = |error: io::Error| format!("{}: {error}", archives.display());
+    fs::create_dir_all(&archives).map_err(failed)?;
     let download = || {
-        let mut download = apt_get(root);
+        let mut download = apt_get(&archives);
         succeed(download.arg("download").args(packages))
     };
     // The package lists may be missing, or name files that the mirror no longer has.
@@ -50,14 +55,12 @@ pub(crate) fn unpack_packages(root: &Path, packages: &[&str]) -> Result<(), Stri
         succeed(apt_get(root).arg("update"))?;
         download()
     })?;
-    for package in packages {
-        let archive = archive_of(root, package)?;
+    for archive in fs::read_dir(&archives).map_err(failed)? {
+        let archive = archive.map_err(failed)?.path();
         let mut unpack = Command::new("dpkg-deb");
-        succeed(unpack.arg("-x").arg(&archive).arg(root))?;
-        // The files are enough.
-        let _ = fs::remove_file(archive);
+        succeed(unpack.arg("-x").arg(archive).arg(root))?;
     }
-    Ok(())
+    fs::remove_dir_all(&archives).map_err(failed)
 }
 
 fn apt_get(folder: &Path) -> Command {
@@ -67,37 +70,4 @@ fn apt_get(folder: &Path) -> Command {
         .current_dir(folder)
         .stdin(Stdio::null());
     command
-}
-
-fn archive_of(folder: &Path, package: &str) -> Result<PathBuf, String> {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut archives = files.map(|file| file.path()).filter(|path| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| is_archive_of(name, package))
-    });
-    archives
-        .next()
-        .ok_or_else(|| format!("apt-get downloaded no archive of {package}"))
-}
-
-fn is_archive_of(file: &str, package: &str) -> bool {
-    let version = file
-        .strip_prefix(package)
-        .filter(|_| file.ends_with(".deb"));
-    version.is_some_and(|version| version.starts_with('_'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn archives_are_known_by_their_package() {
-        assert!(is_archive_of(
-            "etcd-server_3.4.23-4+b4_amd64.deb",
-            "etcd-server"
-        ));
-        assert!(!is_archive_of("etcd-server_3.4.23-4+b4_amd64.deb", "etcd"));
-        assert!(!is_archive_of("etcd-server_3.4.23.txt", "etcd-server"));
-    }
 }

