@@ -76,7 +76,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), String>
     }
     step("image", || image::prepare(workspace, &folder, &machines))?;
     step("checksums", || write_checksums(&folder))?;
-    step("check", || check::run(workspace, &folder, &machines))?;
+    step("check", || check::run(&folder, &machines))?;
     println!("package: {}", folder.dist().display());
     Ok(())
 }
