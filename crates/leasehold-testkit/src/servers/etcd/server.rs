@@ -110,17 +110,24 @@ impl EtcdServer {
 
     /// Returns whether it is the leader.
     pub fn is_leader(&self) -> bool {
-        let answer = http::get(self.ports.metrics, "/metrics").unwrap_or_default();
-        answer.lines().any(|line| line == "etcd_server_is_leader 1")
+        let metrics = self.metrics();
+        metrics
+            .lines()
+            .any(|line| line == "etcd_server_is_leader 1")
     }
 
     /// Returns how often this method was called, for example `Range`.
     pub fn calls(&self, method: &str) -> u64 {
-        let answer = http::get(self.ports.metrics, "/metrics").unwrap_or_default();
+        let metrics = self.metrics();
         let start = format!("grpc_server_started_total{{grpc_method=\"{method}\"");
-        let mut lines = answer.lines().filter(|line| line.starts_with(&start));
+        let mut lines = metrics.lines().filter(|line| line.starts_with(&start));
         let count = lines.next().and_then(|line| line.rsplit(' ').next());
         count.and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
+    /// Returns its metrics; no text if it does not answer.
+    pub fn metrics(&self) -> String {
+        http::get(self.ports.metrics, "/metrics").unwrap_or_default()
     }
 
     /// Runs `etcdctl` at this server.

@@ -1,4 +1,4 @@
-use std::ops::{Index, IndexMut};
+use std::ops::{Deref, DerefMut};
 use std::thread;
 
 use crate::servers::{RedisBuilder, RedisServer};
@@ -43,38 +43,18 @@ impl RedisSet {
     pub fn urls(&self) -> Vec<String> {
         self.iter().map(RedisServer::url).collect()
     }
+}
 
-    /// Returns the number of servers, running or not.
-    pub fn len(&self) -> usize {
-        self.servers.len()
-    }
+impl Deref for RedisSet {
+    type Target = [RedisServer];
 
-    /// Returns whether there are no servers.
-    pub fn is_empty(&self) -> bool {
-        self.servers.is_empty()
-    }
-
-    /// Iterates over the servers.
-    pub fn iter(&self) -> std::slice::Iter<'_, RedisServer> {
-        self.servers.iter()
-    }
-
-    /// Iterates over the servers, to kill and restart them.
-    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, RedisServer> {
-        self.servers.iter_mut()
+    fn deref(&self) -> &Self::Target {
+        &self.servers
     }
 }
 
-impl Index<usize> for RedisSet {
-    type Output = RedisServer;
-
-    fn index(&self, index: usize) -> &RedisServer {
-        &self.servers[index]
-    }
-}
-
-impl IndexMut<usize> for RedisSet {
-    fn index_mut(&mut self, index: usize) -> &mut RedisServer {
-        &mut self.servers[index]
+impl DerefMut for RedisSet {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.servers
     }
 }

@@ -14,6 +14,9 @@ pub struct ZookeeperConnection {
 /// The code of an answer about a node that does not exist.
 const NO_NODE: i32 = -101;
 
+/// The code of an answer about a node that exists already.
+const NODE_EXISTS: i32 = -110;
+
 impl ZookeeperConnection {
     /// Opens a session on the server at `port`, and logs in as `user:password` if that is given.
     ///
@@ -94,15 +97,49 @@ impl ZookeeperConnection {
     ///
     /// If it exists, or the server refuses.
     pub fn create(&mut self, path: &str, data: &str) {
+        assert!(self.try_create(path, data, false), "{path} exists");
+    }
+
+    /// Creates a node that everyone may use, and that stays or ends with the session. Returns `false` if it exists.
+    ///
+    /// # Panics
+    ///
+    /// If the server refuses.
+    pub fn try_create(&mut self, path: &str, data: &str, is_ephemeral: bool) -> bool {
         let mut body = Vec::new();
         put(&mut body, path.as_bytes());
         put(&mut body, data.as_bytes());
         body.extend([1_i32, 31].map(i32::to_be_bytes).concat());
         put(&mut body, b"world");
         put(&mut body, b"anyone");
-        body.extend([0; 4]);
-        let created = self.request(1, &body);
-        assert!(created.is_ok(), "{path}: {created:?}");
+        body.extend(i32::from(is_ephemeral).to_be_bytes());
+        match self.request(1, &body) {
+            Ok(_) => true,
+            Err(NODE_EXISTS) => false,
+            Err(code) => panic!("{path}: {code}"),
+        }
+    }
+
+    /// Replaces the data of a node.
+    ///
+    /// # Panics
+    ///
+    /// If it does not exist, or the server refuses.
+    pub fn set_data(&mut self, path: &str, data: &str) {
+        let mut body = Vec::new();
+        put(&mut body, path.as_bytes());
+        put(&mut body, data.as_bytes());
+        body.extend((-1_i32).to_be_bytes());
+        let set = self.request(5, &body);
+        assert!(set.is_ok(), "{path}: {set:?}");
+    }
+
+    /// Deletes a node. Returns whether it was there, without children.
+    pub fn delete(&mut self, path: &str) -> bool {
+        let mut body = Vec::new();
+        put(&mut body, path.as_bytes());
+        body.extend((-1_i32).to_be_bytes());
+        self.request(2, &body).is_ok()
     }
 
     /// Deletes a node with all that is below it.
@@ -110,11 +147,8 @@ impl ZookeeperConnection {
         for child in self.children(path) {
             self.delete_all(&format!("{path}/{child}"));
         }
-        let mut body = Vec::new();
-        put(&mut body, path.as_bytes());
-        body.extend((-1_i32).to_be_bytes());
         // It may be gone.
-        let _ = self.request(2, &body);
+        let _ = self.delete(path);
     }
 
     /// Sends a request, and returns the body of the answer, or its code.

@@ -301,6 +301,11 @@ impl Zookeeper {
         mode(self.members[number].client)
     }
 
+    /// Returns what the first server says about itself after `name`, such as `Received`.
+    pub fn fact(&self, name: &str) -> Option<String> {
+        fact(self.members[0].client, name)
+    }
+
     /// Returns the number of the leader, once there is one.
     ///
     /// # Panics
@@ -394,19 +399,19 @@ fn class_path<'a>(folder: &Path, jars: impl IntoIterator<Item = &'a str>) -> Str
 }
 
 fn mode(port: u16) -> Option<String> {
-    let said = ask(port, "srvr").ok()?;
-    let mode = said.lines().find_map(|line| line.strip_prefix("Mode: "))?;
-    Some(mode.to_owned())
+    fact(port, "Mode")
 }
 
-/// Sends a four-letter word, and returns the answer.
-fn ask(port: u16, word: &str) -> io::Result<String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-    stream.write_all(word.as_bytes())?;
+/// Returns what the server at `port` says about itself after `name`.
+fn fact(port: u16, name: &str) -> Option<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
+    stream.write_all(b"srvr").ok()?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
+    stream.read_to_string(&mut answer).ok()?;
+    let mut lines = answer.lines();
+    let fact = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))?;
+    Some(fact.to_owned())
 }
 
 /// Returns the folder with the jars. A variable can name another folder than that of `setup`.
