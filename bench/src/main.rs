@@ -14,12 +14,14 @@ use std::process::ExitCode;
 mod error;
 mod measure;
 mod options;
+#[path = "../peers/mod.rs"]
+mod peers;
 mod report;
 mod sections;
 mod worker;
 
-use measure::peers::WORKER_VERB;
 use options::Options;
+use peers::programs::WORKER_VERB;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

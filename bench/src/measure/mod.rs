@@ -1,7 +1,6 @@
 //! Runs subjects in their own processes.
 
 pub(crate) mod machine;
-pub(crate) mod peers;
 pub(crate) mod record;
 pub(crate) mod servers;
 pub(crate) mod stores;

@@ -1,12 +1,8 @@
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::panic;
 use std::path::Path;
-use std::time::Duration;
 
 use leasehold_testkit::servers::{EtcdServer, PostgresServer, Zookeeper};
-use serde_json::Value;
 
 use crate::error::Fallible;
 use crate::measure::servers::Servers;
@@ -28,9 +24,6 @@ pub(crate) enum StoreServer {
     Etcd(EtcdServer),
     Zookeeper(Zookeeper),
 }
-
-/// How long a server may take to tell its counters.
-const COUNTERS_MAX: Duration = Duration::from_secs(5);
 
 impl Store {
     pub(crate) const ALL: [Self; 4] = [
@@ -86,30 +79,15 @@ impl StoreServer {
                 Ok(version.split(' ').next().unwrap_or_default().to_owned())
             }
             Self::Etcd(server) => {
-                let answer = ask(server.port(), "GET /version HTTP/1.0\r\n\r\n")?;
-                let (_, json) = answer
-                    .split_once("\r\n\r\n")
-                    .ok_or("an answer without a body")?;
-                let versions: Value = serde_json::from_str(json)?;
-                Ok(versions["etcdserver"]
-                    .as_str()
-                    .unwrap_or("unknown")
-                    .to_owned())
+                let metrics = server.metrics();
+                let (_, rest) = metrics.split_once("server_version=\"").unwrap_or_default();
+                Ok(rest.split('"').next().unwrap_or_default().to_owned())
             }
             Self::Zookeeper(server) => {
-                let answer = ask(server.ports()[0], "srvr")?;
-                let version = answer
-                    .lines()
-                    .find_map(|line| line.strip_prefix("Zookeeper version: "));
-                let version = version
-                    .ok_or("srvr shows no version")?
-                    .split(['-', ','])
-                    .next();
+                let version = server.fact("Zookeeper version").ok_or("no version")?;
+                let version = version.split(['-', ',']).next().unwrap_or_default();
                 let curator = jar_version(&server.class_path(), "curator-recipes");
-                Ok(format!(
-                    "{}, with Curator {curator}",
-                    version.unwrap_or_default()
-                ))
+                Ok(format!("{version}, with Curator {curator}"))
             }
         }
     }
@@ -123,7 +101,7 @@ impl StoreServer {
                 Ok(lines.first().ok_or("no counter")?.parse()?)
             }
             Self::Etcd(server) => {
-                let metrics = ask(server.port(), "GET /metrics HTTP/1.0\r\n\r\n")?;
+                let metrics = server.metrics();
                 let counters = metrics
                     .lines()
                     .filter(|line| line.starts_with("grpc_server_msg_received_total"));
@@ -131,13 +109,7 @@ impl StoreServer {
                     counters.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
                 Ok(counts.sum())
             }
-            Self::Zookeeper(server) => {
-                let answer = ask(server.ports()[0], "srvr")?;
-                let received = answer
-                    .lines()
-                    .find_map(|line| line.strip_prefix("Received: "));
-                Ok(received.ok_or("srvr shows no counter")?.parse()?)
-            }
+            Self::Zookeeper(server) => Ok(server.fact("Received").ok_or("no counter")?.parse()?),
         }
     }
 }
@@ -179,16 +151,6 @@ fn jar_version(class_path: &str, name: &str) -> String {
         Some(version.strip_suffix(".jar")?.to_owned())
     });
     version.unwrap_or_else(|| "of unknown version".into())
-}
-
-/// Sends a line and returns all that the server answers before it closes the connection.
-fn ask(port: u16, line: &str) -> Fallible<String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(COUNTERS_MAX))?;
-    stream.write_all(line.as_bytes())?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
 }
 
 #[cfg(test)]

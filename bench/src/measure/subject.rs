@@ -15,7 +15,7 @@ pub(crate) struct Subject {
 /// What runs a subject: a part of one of four programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// The worker of this program. On another store than Redis its part is `STORE/PART`.
+    /// A part of the worker of this program: `STORE/PART`, or a peer that needs Redis.
     Own(&'static str),
     Java(&'static str),
     Node(&'static str),

@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Fallible;
 use crate::measure::machine::Usage;
-use crate::measure::peers;
 use crate::measure::servers::Servers;
 use crate::measure::subject::Subject;
+use crate::peers::programs;
 
 /// A subject at work, in its own process. It reads orders from its standard input, one per line, and
 /// answers each with a line: a word, or the JSON of a type in `record.rs`.
@@ -87,7 +87,7 @@ impl WorkerProcess {
             Keys::Each => "each",
         };
         let name = subject.name;
-        let mut process = peers::command(subject.program)?
+        let mut process = programs::command(subject.program)?
             .args([subject.settings, KEY, keys, &scenario.waiters.to_string()])
             .args([scenario.hold, scenario.away].map(|span| span.as_micros().to_string()))
             .args(servers.ports().iter().map(u16::to_string))

@@ -7,8 +7,8 @@ use super::statistics::Spread;
 use super::table::line;
 use crate::error::{Fallible, failed};
 use crate::measure::machine;
-use crate::measure::peers::{self, answer};
 use crate::options::{Options, folder};
+use crate::peers::programs::{answer, versions as peers};
 
 /// What a section found, as Markdown. It stays in `target/bench` for the report.
 #[derive(Debug, Serialize, Deserialize)]
@@ -115,7 +115,7 @@ fn surroundings() -> String {
     let crates = ["redis", "tokio", "rslock", "tokio-postgres", "tonic"]
         .map(|name| (name, newest(lock, name)));
     versions.extend(crates.map(|(name, version)| format!("{name} (crate) {version}")));
-    versions.extend(peers::versions());
+    versions.extend(peers());
     let (machine, versions) = (machine::description(), versions.join(", "));
     format!("{date}, on {machine}: {versions}.")
 }

@@ -22,8 +22,8 @@ const REFERENCE: &str = "redis crate";
 const SUBJECTS: [Subject; 9] = [
     Subject::new(REFERENCE, Own("crate"), "multi"),
     Subject::new("redis crate, one thread", Own("crate"), "default"),
-    Subject::new(LEASEHOLD, Own("leasehold"), "multi"),
-    Subject::new("leasehold, one thread", Own("leasehold"), "default"),
+    Subject::new(LEASEHOLD, Own("redis/leasehold"), "multi"),
+    Subject::new("leasehold, one thread", Own("redis/leasehold"), "default"),
     Subject::new("rslock", Own("rslock"), "multi"),
     Subject::new("rslock, one thread", Own("rslock"), "default"),
     NODE_REDLOCK,

@@ -14,7 +14,7 @@ use crate::report::table::{Column, Row, Run, table};
 use crate::sections::turns;
 
 const SUBJECTS: [Subject; 3] = [
-    Subject::new(LEASEHOLD, Own("leasehold"), "multi"),
+    Subject::new(LEASEHOLD, Own("redis/leasehold"), "multi"),
     Subject::new("raw redis", Own("crate-impatient"), "multi"),
     Subject::new("rslock", Own("rslock-impatient"), "multi"),
 ];

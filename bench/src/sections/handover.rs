@@ -25,8 +25,8 @@ const EACH: &str = "leasehold, a client each";
 
 const SUBJECTS: [Subject; 9] = [
     Subject::new(BOUND, Own("crate-list"), "default").on_one_server(),
-    Subject::new(LEASEHOLD, Own("leasehold"), "default"),
-    Subject::new(EACH, Own("leasehold-each"), "default"),
+    Subject::new(LEASEHOLD, Own("redis/leasehold"), "default"),
+    Subject::new(EACH, Own("redis/leasehold-each"), "default"),
     Subject::new("rslock", Own("rslock"), "default"),
     // The delays that make it fastest on one server and on five.
     Subject::new("rslock, 2 ms", Own("rslock"), "2").on_one_server(),

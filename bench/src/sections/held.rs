@@ -1,11 +1,13 @@
 //! Many locks held by one process: what it costs to keep them.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use leasehold_testkit::servers::{RedisSet, Reply};
 
 use crate::error::Fallible;
 use crate::measure::record::{Renewals, Taken};
+use crate::measure::servers::Servers;
 use crate::measure::subject::{Program, Subject};
 use crate::measure::worker_process::{Keys, Scenario, WorkerProcess};
 use crate::options::Options;
@@ -21,23 +23,23 @@ const SCENES: [(&str, usize, usize); 3] = [
 ];
 const HUNDRED_THOUSAND: &str = "100,000 locks, one server";
 
-const HOLDER: Subject = Subject::new("the holder", Program::Own("held"), "multi");
+const HOLDER: Subject = Subject::new("the holder", Program::Own("redis/leasehold-held"), "multi");
 
-/// A number of locks, held for longer than their TTL.
+/// What it costs a client to hold many locks while nothing else happens.
 #[derive(Debug)]
-struct Held {
+pub(super) struct Held {
     /// Of one core, while the locks are held.
-    client_cpu: f64,
-    server_cpu: f64,
+    pub(super) client_cpu: f64,
+    pub(super) server_cpu: f64,
     /// Resident memory of the client.
     bytes_per_lock: f64,
-    /// Executed on all servers in each second, those of scripts too: the mean, and the most.
-    commands_mean: f64,
-    commands_most: f64,
+    /// Requests that the servers received per second: the mean, and the most in one second.
+    pub(super) requests_mean: f64,
+    requests_most: f64,
     /// In parts of the TTL.
     longest: f64,
     least_left: f64,
-    lost: usize,
+    pub(super) lost: usize,
 }
 
 const COLUMNS: [Column<Held>; 10] = [
@@ -48,10 +50,10 @@ const COLUMNS: [Column<Held>; 10] = [
         row.integer(|seen| seen.bytes_per_lock)
     }),
     ("commands/s mean", |row| {
-        row.integer(|seen| seen.commands_mean)
+        row.integer(|seen| seen.requests_mean)
     }),
     ("commands/s most", |row| {
-        row.integer(|seen| seen.commands_most)
+        row.integer(|seen| seen.requests_most)
     }),
     ("between renewals, longest, of the TTL", |row| {
         row.percent(|seen| seen.longest)
@@ -69,7 +71,13 @@ pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
     for &(subject, locks, nodes) in &SCENES[..options.pick(1, SCENES.len())] {
         for round in 0..options.rounds(1) {
             eprintln!("round {}: {subject}", round + 1);
-            match Held::measure(locks, nodes, options) {
+            // Each lock is renewed several times.
+            let (ttl, seconds) = options.pick((6, 8), (30, 33));
+            let scenario = scenario(locks, Duration::from_secs(ttl));
+            // The locks end with their servers.
+            let (servers, none) = (RedisSet::start(nodes), Duration::ZERO);
+            let windows = [Duration::from_secs(1)].repeat(seconds);
+            match Held::measure(&HOLDER, &scenario, &servers, none, &windows, commands) {
                 Ok(seen) => runs.push(Run {
                     subject,
                     round,
@@ -92,40 +100,50 @@ pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
     Ok(())
 }
 
+/// Takes this many locks, and holds them for good.
+pub(super) fn scenario(locks: usize, ttl: Duration) -> Scenario {
+    Scenario {
+        hold: ttl,
+        ..Scenario::without_pauses(Keys::Each, locks)
+    }
+}
+
 impl Held {
-    fn measure(locks: usize, nodes: usize, options: &Options) -> Fallible<Self> {
-        let servers = RedisSet::start(nodes);
-        // Each lock is renewed several times.
-        let (ttl, seconds) = options.pick((6, 8_usize), (30, 33));
-        let scenario = Scenario {
-            hold: Duration::from_secs(ttl),
-            ..Scenario::without_pauses(Keys::Each, locks)
-        };
-        // The locks end with their servers.
-        let mut worker = WorkerProcess::start(&HOLDER, &scenario, &servers)?;
+    /// Takes the locks, pauses, and counts the requests in each of the windows, which follow each other.
+    pub(super) fn measure<S: Servers>(
+        subject: &Subject,
+        scenario: &Scenario,
+        servers: &S,
+        pause: Duration,
+        windows: &[Duration],
+        requests: impl Fn(&S) -> Fallible<f64>,
+    ) -> Fallible<Self> {
+        let mut worker = WorkerProcess::start(subject, scenario, servers)?;
         let taken: Taken = worker.ask_for("hold")?;
-        let usage = worker.usage(&servers)?;
-        let began = commands(&servers)?;
-        let (mut before, mut most) = (began, 0.0_f64);
+        thread::sleep(pause);
+        let began = requests(servers)?;
+        let usage = worker.usage(servers)?;
+        let (mut before, mut most, mut used) = (began, 0.0_f64, [0.0; 3]);
         let mut next = Instant::now();
-        for _ in 0..seconds {
-            next += Duration::from_secs(1);
-            // One figure for each second.
-            std::thread::sleep(next.saturating_duration_since(Instant::now()));
-            let now = commands(&servers)?;
-            most = most.max(now - before);
+        for window in windows {
+            next += *window;
+            // It counts what happens meanwhile.
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+            used = worker.usage(servers)?.since(&usage);
+            let now = requests(servers)?;
+            most = most.max((now - before) / window.as_secs_f64());
             before = now;
         }
-        let [client, server, _] = worker.usage(&servers)?.since(&usage);
         let renewals: Renewals = worker.ask_for("report")?;
+        let seconds = windows.iter().sum::<Duration>().as_secs_f64();
         let ttl = scenario.hold.as_secs_f64();
         let bytes = (taken.resident - taken.resident_before) * 1024.0 * 1024.0;
         Ok(Self {
-            client_cpu: client / number(seconds),
-            server_cpu: server / number(seconds),
-            bytes_per_lock: bytes / number(locks),
-            commands_mean: (before - began) / number(seconds),
-            commands_most: most,
+            client_cpu: used[0] / seconds,
+            server_cpu: used[1] / seconds,
+            bytes_per_lock: bytes / number(scenario.waiters),
+            requests_mean: (before - began) / seconds,
+            requests_most: most,
             longest: renewals.longest / ttl,
             least_left: renewals.least_left / ttl,
             lost: renewals.lost,

@@ -1,9 +1,9 @@
 //! What the sections that compare subjects share: the subjects that can run here, and their turns.
 
 use crate::error::Fallible;
-use crate::measure::peers::lacking;
 use crate::measure::subject::Subject;
 use crate::options::Options;
+use crate::peers::programs::lacking;
 use crate::report::page::Page;
 use crate::report::table::Run;
 

@@ -7,8 +7,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::locked;
 use leasehold::{Client, Error, Guard};
 
-use super::task::Task;
-use super::{orders, say_json};
+use super::{Task, orders, say_json};
 use crate::error::Fallible;
 use crate::measure::machine::resident;
 use crate::measure::record::{Renewals, Taken};
@@ -49,7 +48,7 @@ pub(super) async fn obey(client: &Client, task: &Task) -> Fallible {
 }
 
 /// Obeys the same orders as a library that does not tell of its renewals. `taking` takes the locks.
-pub(super) async fn obey_as_peer<T>(taking: impl Future<Output = Fallible<T>>) -> Fallible {
+pub(crate) async fn obey_as_peer<T>(taking: impl Future<Output = Fallible<T>>) -> Fallible {
     let mut orders = orders();
     orders.recv().await.ok_or("no order to hold")?;
     let own = std::process::id();

@@ -2,13 +2,11 @@
 //! handles run on one thread of tokio or on all cores, as the settings say, in addition to the threads that
 //! the library itself starts.
 
-mod crates;
 mod cycle;
-mod held;
-mod libraries;
+pub(crate) mod held;
+mod leasehold;
 mod log;
 mod pause;
-mod stores;
 mod task;
 
 use std::future::Future;
@@ -20,16 +18,19 @@ use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::error::Fallible;
+use crate::peers;
 use log::Log;
 use pause::{Pause, Pauses};
-use task::Task;
+pub(crate) use task::Task;
 
 /// One waiter's way to the lock.
-trait Handle: Send + Sync + 'static {
+pub(crate) trait Handle: Send + Sync + 'static {
     type Held: Send;
 
-    /// Waits for the lock. The error says why the wait failed.
-    fn acquire(&self) -> impl Future<Output = Fallible<Self::Held>> + Send;
+    /// Waits for the lock. The error says why the wait failed. By default, it asks once.
+    fn acquire(&self) -> impl Future<Output = Fallible<Self::Held>> + Send {
+        async { Ok(self.try_acquire().await?.ok_or("busy")?) }
+    }
 
     /// Asks once.
     fn try_acquire(&self) -> impl Future<Output = Fallible<Option<Self::Held>>> + Send;
@@ -43,26 +44,19 @@ pub(crate) fn run(arguments: &[String]) -> Fallible {
     let parsed = parsed.and_then(|(part, rest)| Some((part, Task::parse(rest)?)));
     let (part, task) = parsed.ok_or_else(|| format!("worker {arguments:?}"))?;
     task.runtime()?.block_on(async {
-        match part.as_str() {
-            "held" => held::obey(&libraries::client(&task).await?, &task).await,
-            "leasehold" => obey(libraries::shared(&task).await?, &task).await,
-            "leasehold-each" => obey(libraries::each(&task).await?, &task).await,
-            "rslock" => obey(libraries::rslock(&task, true), &task).await,
-            "rslock-impatient" => obey(libraries::rslock(&task, false), &task).await,
-            "crate-list" => obey(crates::poppers(&task).await?, &task).await,
-            "crate" => obey(crates::keys(&task, true).await?, &task).await,
-            "crate-impatient" => obey(crates::keys(&task, false).await?, &task).await,
-            part => match part.split_once('/') {
-                Some((store, part)) => stores::run(store, part, &task).await,
-                None => Err(format!("there is no worker {part:?}").into()),
-            },
+        match part.split_once('/') {
+            Some((store, part)) if part.starts_with("leasehold") => {
+                leasehold::run(store, part, &task).await
+            }
+            _ => peers::run(part, &task).await,
         }
     })?;
     // Waiters are still at work, and their results are not needed.
     std::process::exit(0);
 }
 
-async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Fallible {
+/// Obeys the orders with these handles, one for each key of the task.
+pub(crate) async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Fallible {
     let log = Arc::new(Log::new(task.waiters));
     let mut orders = orders();
     let mut handles: Vec<Arc<H>> = handles.into_iter().map(Arc::new).collect();

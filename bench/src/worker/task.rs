@@ -7,18 +7,18 @@ use crate::error::Fallible;
 
 /// The command line of a worker.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(crate) struct Task {
     /// How long to wait between two attempts, if specified.
-    pub(super) delay: Option<Duration>,
+    pub(crate) delay: Option<Duration>,
     /// Whether the callers run on all cores, or on one thread.
     spread_out: bool,
     key: String,
     /// Whether each handle has its own key; otherwise all contend for one.
     apart: bool,
-    pub(super) waiters: usize,
-    pub(super) hold: Duration,
-    pub(super) away: Duration,
-    pub(super) ports: Vec<u16>,
+    pub(crate) waiters: usize,
+    pub(crate) hold: Duration,
+    pub(crate) away: Duration,
+    pub(crate) ports: Vec<u16>,
 }
 
 impl Task {
@@ -46,7 +46,7 @@ impl Task {
     /// Returns the key of each handle. If each handle has its own key, there are two more handles, the
     /// first and the last. They contend for another key, to prove that the lock is real, because a client
     /// may treat a key that it once saw held differently from one that is always free.
-    pub(super) fn keys(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = String> {
         let last = if self.apart {
             self.waiters + 1
         } else {
@@ -59,26 +59,26 @@ impl Task {
     }
 
     /// Of the handles, those that have a key of their own.
-    pub(super) fn own(&self) -> RangeInclusive<usize> {
+    pub(crate) fn own(&self) -> RangeInclusive<usize> {
         1..=self.waiters
     }
 
     /// The port of the only server.
-    pub(super) fn port(&self) -> Fallible<u16> {
+    pub(crate) fn port(&self) -> Fallible<u16> {
         match self.ports.as_slice() {
             [port] => Ok(*port),
             ports => Err(format!("{} servers", ports.len()).into()),
         }
     }
 
-    pub(super) fn urls(&self) -> Vec<String> {
+    pub(crate) fn urls(&self) -> Vec<String> {
         let ports = self.ports.iter();
         ports
             .map(|port| format!("redis://127.0.0.1:{port}"))
             .collect()
     }
 
-    pub(super) fn runtime(&self) -> Fallible<Runtime> {
+    pub(crate) fn runtime(&self) -> Fallible<Runtime> {
         let mut builder = if self.spread_out {
             Builder::new_multi_thread()
         } else {

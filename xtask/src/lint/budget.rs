@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// For each crate, the most lines of its code, and of its tests and examples. A larger number is a line of the commit that
 /// says what it buys.
 const BUDGET: [(&str, usize, usize); 17] = [
-    ("bench", 4200, 400),
+    ("bench", 4000, 400),
     ("crates/leasehold", 8450, 8450),
     ("crates/leasehold-cli", 15100, 13550),
     ("crates/leasehold-credentials", 750, 400),
@@ -21,7 +21,7 @@ const BUDGET: [(&str, usize, usize); 17] = [
     ("crates/leasehold-testkit", 10500, 1900),
     ("crates/leasehold-types", 2300, 550),
     ("crates/leasehold-zookeeper", 4200, 1950),
-    ("xtask", 3750, 700),
+    ("xtask", 3450, 650),
 ];
 
 /// A number this far above what is there buys nothing: lower it.

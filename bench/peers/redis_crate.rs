@@ -7,9 +7,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue};
 use tokio::runtime;
 
-use super::Handle;
-use super::task::Task;
 use crate::error::Fallible;
+use crate::worker::{Handle, Task};
 
 /// A bare key over the client library that Leasehold and rslock use too: no fence, no clock, no queue, and no
 /// renewal.
@@ -86,10 +85,6 @@ impl Key {
 impl Handle for Key {
     /// The value of the key.
     type Held = u64;
-
-    async fn acquire(&self) -> Fallible<u64> {
-        Ok(self.try_acquire().await?.ok_or("busy")?)
-    }
 
     async fn try_acquire(&self) -> Fallible<Option<u64>> {
         static TOKENS: AtomicU64 = AtomicU64::new(1);

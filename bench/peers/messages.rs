@@ -13,22 +13,11 @@ pub(super) struct LeaseGrant {
     pub(super) id: i64,
 }
 
+/// A request to revoke a lease, or to keep it alive.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(super) struct LeaseRevoke {
+pub(super) struct LeaseId {
     #[prost(int64, tag = "1")]
     pub(super) id: i64,
-}
-
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(super) struct KeepAlive {
-    #[prost(int64, tag = "1")]
-    pub(super) id: i64,
-}
-
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(super) struct KeptAlive {
-    #[prost(int64, tag = "3")]
-    pub(super) ttl: i64,
 }
 
 /// A condition on a key.

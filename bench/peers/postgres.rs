@@ -1,14 +1,12 @@
 use std::sync::Arc;
 
 use futures_util::future;
-use leasehold_postgres::PostgresStore;
 use leasehold_testkit::servers::PostgresServer;
 use tokio_postgres::{Client, NoTls, Statement};
 
-use super::super::task::Task;
-use super::super::{Handle, held, obey};
-use super::leasehold;
+use super::unknown;
 use crate::error::Fallible;
+use crate::worker::{Handle, Task, held, obey};
 
 /// The tables of the bare client and of the row locks.
 const TABLES: &str = "create table if not exists bare (name text primary key); \
@@ -21,10 +19,7 @@ pub(super) async fn run(part: &str, task: &Task) -> Fallible {
         "advisory" => obey(advisory(&url, task).await?, task).await,
         "advisory-held" => held::obey_as_peer(hold_advisory(&url, task)).await,
         "rows" => obey(rows(&url, task).await?, task).await,
-        _ => {
-            PostgresStore::new(&url)?.init().await?;
-            leasehold(part, task, || PostgresStore::new(&url)).await
-        }
+        _ => Err(unknown(part)),
     }
 }
 
@@ -59,10 +54,6 @@ async fn bare(url: &str, task: &Task) -> Fallible<Vec<Bare>> {
 
 impl Handle for Bare {
     type Held = ();
-
-    async fn acquire(&self) -> Fallible {
-        Ok(self.try_acquire().await?.ok_or("busy")?)
-    }
 
     async fn try_acquire(&self) -> Fallible<Option<()>> {
         let inserted = self.client.execute(&self.insert, &[&self.key]).await?;

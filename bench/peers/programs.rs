@@ -22,7 +22,7 @@ pub(crate) fn command(program: Program) -> Fallible<Command> {
             let folder = folder();
             let source = folder.join("Curator.java");
             let written = std::fs::create_dir_all(&folder)
-                .and_then(|()| std::fs::write(&source, include_str!("../../peers/Curator.java")));
+                .and_then(|()| std::fs::write(&source, include_str!("Curator.java")));
             written.map_err(|error| failed(&source, &error))?;
             let mut command = Command::new("java");
             // The jars are in the environment.
@@ -34,7 +34,7 @@ pub(crate) fn command(program: Program) -> Fallible<Command> {
         Program::Node(part) => {
             // Beside the packages, where node looks for them.
             let script = node_folder().join("node.cjs");
-            let written = std::fs::write(&script, include_str!("../../peers/node.cjs"));
+            let written = std::fs::write(&script, include_str!("node.cjs"));
             written.map_err(|error| failed(&script, &error))?;
             let mut command = Command::new("node");
             command.arg(script).arg(part);
@@ -42,7 +42,7 @@ pub(crate) fn command(program: Program) -> Fallible<Command> {
         }
         Program::Python(part) => {
             let mut command = Command::new(python_program());
-            command.args(["-c", include_str!("../../peers/python.py"), part]);
+            command.args(["-c", include_str!("python.py"), part]);
             Ok(command)
         }
     }
@@ -107,13 +107,12 @@ pub(crate) fn versions() -> Vec<String> {
             told.trim_start_matches("Python ").trim_start_matches('v')
         ))
     };
-    let lock: Value =
-        serde_json::from_str(include_str!("../../package-lock.json")).unwrap_or_default();
+    let lock: Value = serde_json::from_str(include_str!("package-lock.json")).unwrap_or_default();
     let npm = ["ioredis", "redlock"].map(|name| {
         let version = lock["packages"][format!("node_modules/{name}")]["version"].as_str();
         format!("{name} (npm) {}", version.unwrap_or("unknown"))
     });
-    let python = include_str!("../../requirements.txt").lines();
+    let python = include_str!("requirements.txt").lines();
     let python = python.filter(|line| !line.starts_with('#'));
     let mut versions: Vec<_> = program("Node.js", "node".into()).into_iter().collect();
     versions.extend(npm);

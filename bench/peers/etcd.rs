@@ -3,7 +3,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
-use leasehold_etcd::EtcdStore;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -15,14 +14,13 @@ use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
 use tonic_prost::ProstCodec;
 
-use super::super::task::Task;
-use super::super::{Handle, held, obey};
-use super::leasehold;
 use super::messages::{
-    Compare, KeepAlive, KeptAlive, LeaseGrant, LeaseRevoke, Lock, Locked, Nothing, Operation, Put,
-    Transacted, Transaction, Unlock,
+    Compare, LeaseGrant, LeaseId, Lock, Locked, Nothing, Operation, Put, Transacted, Transaction,
+    Unlock,
 };
+use super::unknown;
 use crate::error::Fallible;
+use crate::worker::{Handle, Task, held, obey};
 
 /// In seconds.
 const TTL: i64 = 30;
@@ -38,10 +36,7 @@ pub(super) async fn run(part: &str, task: &Task) -> Fallible {
         "rpc-leases" => obey(rpc(port, task, true).await?, task).await,
         "rpc-held" => held::obey_as_peer(hold_rpc(port, task)).await,
         "etcdctl" => obey(etcdctl(port, task), task).await,
-        _ => {
-            let url = format!("etcd://127.0.0.1:{port}");
-            leasehold(part, task, || EtcdStore::new(&url)).await
-        }
+        _ => Err(unknown(part)),
     }
 }
 
@@ -78,7 +73,7 @@ impl Caller {
     }
 
     async fn revoke(&self, id: i64) -> Fallible {
-        let lease = LeaseRevoke { id };
+        let lease = LeaseId { id };
         let _: Nothing = self.call("/etcdserverpb.Lease/LeaseRevoke", lease).await?;
         Ok(())
     }
@@ -115,10 +110,6 @@ async fn bare(port: u16, task: &Task) -> Fallible<Vec<Bare>> {
 impl Handle for Bare {
     /// The lease.
     type Held = i64;
-
-    async fn acquire(&self) -> Fallible<i64> {
-        Ok(self.try_acquire().await?.ok_or("busy")?)
-    }
 
     async fn try_acquire(&self) -> Fallible<Option<i64>> {
         let lease = self.caller.grant().await?;
@@ -208,7 +199,7 @@ async fn hold_rpc(port: u16, task: &Task) -> Fallible {
     let mut grpc = Grpc::new(caller.0.clone());
     grpc.ready().await?;
     let path = PathAndQuery::from_static("/etcdserverpb.Lease/LeaseKeepAlive");
-    let codec: ProstCodec<KeepAlive, KeptAlive> = ProstCodec::default();
+    let codec: ProstCodec<LeaseId, Nothing> = ProstCodec::default();
     let answers = grpc.streaming(Request::new(requests), path, codec).await?;
     let mut answers = answers.into_inner();
     tokio::spawn(async move { while let Ok(Some(_)) = answers.message().await {} });
@@ -219,9 +210,9 @@ async fn hold_rpc(port: u16, task: &Task) -> Fallible {
 }
 
 /// Asks for a renewal after each third of the TTL.
-async fn keep_alive(sender: mpsc::UnboundedSender<KeepAlive>, id: i64) {
+async fn keep_alive(sender: mpsc::UnboundedSender<LeaseId>, id: i64) {
     let mut ticks = tokio::time::interval(Duration::from_secs(TTL.unsigned_abs()) / 3);
-    while sender.send(KeepAlive { id }).is_ok() {
+    while sender.send(LeaseId { id }).is_ok() {
         ticks.tick().await;
     }
 }
