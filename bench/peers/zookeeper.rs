@@ -9,8 +9,8 @@ use crate::worker::{Handle, Task};
 /// What the bare client writes with each lock, as others draw a fence.
 const COUNTER: &str = "/bare-counter";
 
-/// An ephemeral node that is there while the lock is held, and a write of a counter: as many round trips as Leasehold
-/// makes. The connection blocks its thread, which does nothing else.
+/// An ephemeral node that is there while the lock is held, and a write of a counter: one round trip more than Leasehold
+/// makes, which does both at once. The connection blocks its thread, which does nothing else.
 pub(super) struct Bare {
     connection: Arc<Mutex<ZookeeperConnection>>,
     path: String,

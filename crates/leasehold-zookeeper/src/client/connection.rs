@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::code::{Code, Meaning};
 use super::jute::{Decoder, Encoder, Malformed};
 use super::line::{Line, Stream};
-use super::message::{self, Op, Stat};
+use super::message::{self, Effects, Op, Outcome, Stat};
 use super::session_term::SessionTerm;
 use super::shared::{Opened, Outgoing, Reply, Shared};
 
@@ -55,12 +55,10 @@ pub(crate) struct Pending<T> {
 pub(crate) type Answered<T> = Result<Answer<T>, Code>;
 
 /// Reads the answer to a transaction. An error names the part that failed.
-pub(crate) fn committed(
-    answer: Answered<Result<(), (usize, Code)>>,
-) -> Result<Answer<()>, (usize, Code)> {
+pub(crate) fn committed(answer: Answered<Outcome>) -> Result<Answer<Effects>, (usize, Code)> {
     let answer = answer.map_err(|code| (0, code))?;
-    answer.value.map(|()| Answer {
-        value: (),
+    answer.value.map(|value| Answer {
+        value,
         sent: answer.sent,
         lives_until: answer.lives_until,
     })
@@ -167,7 +165,7 @@ impl Connection {
     pub(crate) async fn transact(
         &self,
         parts: Vec<Op<'_>>,
-    ) -> Result<Result<Answer<()>, (usize, Code)>, Error> {
+    ) -> Result<Result<Answer<Effects>, (usize, Code)>, Error> {
         let answer = self.ask(&Op::Multi(parts), message::transaction).await?;
         Ok(committed(answer))
     }

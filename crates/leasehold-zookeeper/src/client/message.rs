@@ -133,6 +133,8 @@ pub(crate) enum Reach {
 /// The part of a node's state that locks need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
+    /// The number of the transaction that wrote the node last.
+    pub(crate) written_by: i64,
     /// The time of the last change in milliseconds since 1970, by the clock of the leader.
     pub(crate) changed_ms: i64,
     pub(crate) version: i32,
@@ -140,11 +142,12 @@ pub(crate) struct Stat {
 
 impl Stat {
     pub(crate) fn read(from: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        let (_created, _changed, _created_ms) = (from.long()?, from.long()?, from.long()?);
+        let (_created, written_by, _created_ms) = (from.long()?, from.long()?, from.long()?);
         let (changed_ms, version) = (from.long()?, from.int()?);
         let (_children_version, _acl_version, _owner) = (from.int()?, from.int()?, from.long()?);
         let (_length, _children, _children_changed) = (from.int()?, from.int()?, from.long()?);
         Ok(Self {
+            written_by,
             changed_ms,
             version,
         })
@@ -174,9 +177,30 @@ pub(crate) fn nothing(_: &mut Decoder<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Reads the answers to a transaction: `Err` with the number of the first part that failed, and why.
-pub(crate) fn transaction(from: &mut Decoder<'_>) -> Result<Result<(), (usize, Code)>, Malformed> {
-    let mut failed = None;
+/// What a transaction did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Effects {
+    /// The path of the last node that it created.
+    pub(crate) created: Option<String>,
+    /// The state of the last node that it wrote.
+    pub(crate) written: Option<Stat>,
+}
+
+/// The effects of a transaction, or the number of the first part that failed, and why.
+pub(crate) type Outcome = Result<Effects, (usize, Code)>;
+
+/// Reads the answer to a creation as that to a transaction of one part.
+pub(crate) fn creation(from: &mut Decoder<'_>) -> Result<Outcome, Malformed> {
+    let (path, stat) = created(from)?;
+    Ok(Ok(Effects {
+        created: Some(path),
+        written: Some(stat),
+    }))
+}
+
+/// Reads the answers to a transaction.
+pub(crate) fn transaction(from: &mut Decoder<'_>) -> Result<Outcome, Malformed> {
+    let (mut effects, mut failed) = (Effects::default(), None);
     for number in 0.. {
         let (code, is_last, _) = (from.int()?, from.bool()?, from.int()?);
         if is_last {
@@ -188,14 +212,14 @@ pub(crate) fn transaction(from: &mut Decoder<'_>) -> Result<Result<(), (usize, C
                 error => failed = failed.or(Some((number, Code(error)))),
             },
             // A node that was created within a transaction comes without its state.
-            1 => drop(from.text()?),
-            15 | 19 => drop(created(from)?),
-            5 => drop(Stat::read(from)?),
+            1 => effects.created = Some(from.text()?.to_owned()),
+            15 | 19 => effects.created = Some(created(from)?.0),
+            5 => effects.written = Some(Stat::read(from)?),
             2 | 13 => {}
             _ => return Err(Malformed),
         }
     }
-    Ok(failed.map_or(Ok(()), Err))
+    Ok(failed.map_or(Ok(effects), Err))
 }
 
 /// The answer to a part behind the failed one.
@@ -224,7 +248,10 @@ mod tests {
         let done = body(|out| {
             out.int(13).bool(false).int(0).int(-1).bool(true).int(-1);
         });
-        assert_eq!(transaction(&mut Decoder::new(&done)), Ok(Ok(())));
+        assert_eq!(
+            transaction(&mut Decoder::new(&done)),
+            Ok(Ok(Effects::default()))
+        );
         assert_eq!(transaction(&mut Decoder::new(&done[..9])), Err(Malformed));
         let unknown = body(|out| {
             out.int(99).bool(false).int(0);

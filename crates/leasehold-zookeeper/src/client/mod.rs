@@ -15,7 +15,10 @@ pub(crate) use code::{Code, Meaning};
 pub(crate) use connection::{Answer, Answered, Batch, Change, Connection, Pending, committed};
 pub(crate) use connector::{Greeting, Servers};
 pub(crate) use leader_clock::LeaderClock;
-pub(crate) use message::{ANY, Access, Lifetime, Op, Stat, created, nothing, stat, transaction};
+pub(crate) use message::{
+    ANY, Access, Effects, Lifetime, Op, Outcome, Stat, created, creation, nothing, stat,
+    transaction,
+};
 pub(crate) use session::Session;
 
 /// Reads bytes as each message of a server, for the fuzz target.

@@ -4,41 +4,22 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::WallTime;
 use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Progress};
-use leasehold::{Error, ErrorKind, Fence};
+use leasehold::{Error, ErrorKind};
 
-use super::looks::{Counter, Look, Seen};
+use super::attempt::{Acquire, Step};
+use super::draw::Drawn;
+use super::looks::{Look, Seen};
 use super::node_data::NodeData;
-use super::questions::{data_of, find, term, watch_end};
-use super::records::wall;
+use super::questions::{data_of, find, watch_end};
 use super::refusal::refused;
 use super::session::{LocksInner, Place};
 use super::wakeup::Wakeup;
 use crate::client::{self, Change, Code, Connection, LeaderClock, Lifetime, Op};
-use crate::queue::{Decision, Kind, Node, Paths, Queue, Reader, fences};
+use crate::queue::{Decision, Kind, Node, Queue, Reader};
 
-/// One call of `acquire`.
-struct Acquire<'a> {
-    locks: &'a LocksInner,
-    request: &'a Arc<LockRequest>,
-    progress: &'a Progress<'a>,
-    paths: Paths,
-    kind: Kind,
-    /// The node in the queue.
-    node: Option<Node>,
-    /// Whether the server may have a node whose name is unknown.
-    may_have_node: bool,
-}
-
-/// What a step of an attempt leads to.
-enum Step {
-    Granted(Grant),
-    /// Another owner is ahead; wait for this.
-    Behind(Busy, Wakeup),
-    /// Something changed meanwhile.
-    Again,
-}
+/// What a request with a node finds, and the fence that it drew in advance.
+type Found = (Arc<Seen>, Option<Drawn>);
 
 impl LocksInner {
     pub(super) async fn acquire(
@@ -54,6 +35,7 @@ impl LocksInner {
             kind: Kind::of(request.mode, request.barges),
             node: None,
             may_have_node: false,
+            is_notified: false,
         };
         acquire.run().await
     }
@@ -84,6 +66,7 @@ impl Acquire<'_> {
                         continue;
                     }
                     wakeup.wait(&*self.locks.context.env().clock).await;
+                    self.is_notified = connection.is_open();
                 }
                 Err(error) if error.kind() == ErrorKind::Unreachable => {
                     self.survive(error)?;
@@ -135,12 +118,12 @@ impl Acquire<'_> {
                 return Ok(step);
             }
         }
-        let seen = match &self.node {
+        let (seen, drawn) = match self.node.clone() {
             None => match self.enter(connection).await? {
-                Some(seen) => seen,
+                Some(found) => found,
                 None => return Ok(Step::Again),
             },
-            Some(_) => self.look_again(connection).await?,
+            Some(node) => self.look_again(connection, &node).await?,
         };
         let Some(node) = self.node.clone() else {
             return Ok(Step::Again);
@@ -155,7 +138,10 @@ impl Acquire<'_> {
             number: Some(node.number),
         };
         match self.decide(connection, &seen.queue, reader).await? {
-            None => self.take(connection, &node, seen.counter).await,
+            None => match drawn.and_then(|drawn| drawn.if_last(seen.counter)) {
+                Some(grant) => Ok(self.granted(grant)),
+                None => self.take(connection, &node, seen.counter).await,
+            },
             Some(step) => Ok(step),
         }
     }
@@ -175,28 +161,34 @@ impl Acquire<'_> {
         }))
     }
 
-    /// Creates the node, and returns what it finds. `None` if the folder was missing.
-    async fn enter(&mut self, connection: &Arc<Connection>) -> Result<Option<Arc<Seen>>, Error> {
+    /// Creates the node, and returns what it finds. `None` if the folder was missing, or another client drew a fence.
+    async fn enter(&mut self, connection: &Arc<Connection>) -> Result<Option<Found>, Error> {
         let prefix = format!(
             "{}/{}",
             self.paths.lock,
             Node::prefix(self.request.owner, self.kind)
         );
-        let data = NodeData::of(self.request, connection.timeout).to_bytes()?;
         let place = Place {
             session: connection.session,
             node: None,
             is_granted: false,
             is_downgraded: false,
         };
-        self.locks.note(self.request.owner, place);
+        let is_first = self.locks.note(self.request, place);
         if self.locks.server.number() != Some(connection.session) {
             // The session was closed while it had no place.
             self.gone();
             return Ok(None);
         }
         self.may_have_node = true;
-        let op = Op::Create(
+        // If another caller of this client has a place, the lock is not free.
+        let draw = if is_first {
+            self.draw_ahead(connection)
+        } else {
+            None
+        };
+        let data = self.data(connection, draw.as_ref())?;
+        let create = Op::Create(
             &prefix,
             &data,
             Lifetime::EphemeralSequential,
@@ -205,49 +197,50 @@ impl Acquire<'_> {
         let (locks, paths) = (self.locks, self.paths.clone());
         let viewer = locks.looks.join(connection, &paths);
         let mut batch = connection.batch();
-        let created = batch.add(&op, client::created);
+        let created = match &draw {
+            Some(draw) => batch.add(
+                &Op::Multi(vec![create, self.draw_op(draw)]),
+                client::transaction,
+            ),
+            None => batch.add(&create, client::creation),
+        };
         let look = viewer.begin(batch);
-        let path = match created.answer().await? {
-            Ok(answer) => {
-                connection.learn_leader_clock(answer.value.1);
-                answer.value.0
-            }
-            Err(Code::NO_NODE) => {
+        let created = match client::committed(created.answer().await?) {
+            Ok(created) => created,
+            Err(refusal) => {
                 self.gone();
-                let folder = &self.paths.lock;
-                self.locks
-                    .ensure_folder(connection, folder, Lifetime::Container)
-                    .await?;
-                return Ok(None);
-            }
-            Err(code) => {
-                self.gone();
-                return Err(refused(&self.paths.lock, code));
+                return self.not_created(connection, refusal).await.map(|()| None);
             }
         };
-        let name = path.rsplit('/').next().unwrap_or_default();
-        self.found(name)?;
-        viewer.finish(look).await.map(Some)
+        let (path, written) = (&created.value.created, created.value.written);
+        written
+            .into_iter()
+            .for_each(|stat| connection.learn_leader_clock(stat));
+        let name = path.as_deref().and_then(|path| path.rsplit('/').next());
+        self.found(name.unwrap_or_default())?;
+        let drawn = draw.map(|draw| self.drawn(connection, &draw, &created));
+        Ok(Some((viewer.finish(look).await?, drawn)))
     }
 
-    /// Notes that the owner has nothing at the server.
-    fn gone(&mut self) {
-        (self.node, self.may_have_node) = (None, false);
-        self.locks.forget(self.request.owner);
-    }
-
-    /// Notes the name of the own node.
-    fn found(&mut self, name: &str) -> Result<(), Error> {
-        let node = Node::parse(name).ok().flatten().ok_or_else(|| {
-            let text =
-                format!("the server named a node {name:?}; are 2^31 numbers of this lock used up?");
-            Error::new(ErrorKind::InvalidResponse, text)
-        })?;
-        self.locks.change(self.request.owner, |place| {
-            place.node = Some(node.name.clone());
-        });
-        (self.node, self.may_have_node) = (Some(node), false);
-        Ok(())
+    /// Prepares for another attempt to create the node, if the next one may succeed.
+    async fn not_created(
+        &self,
+        connection: &Connection,
+        (part, code): (usize, Code),
+    ) -> Result<(), Error> {
+        self.locks.counters.forget(&self.paths.fence);
+        match (part, code) {
+            (0, Code::NO_NODE) => {
+                let folder = &self.paths.lock;
+                let ensured = self
+                    .locks
+                    .ensure_folder(connection, folder, Lifetime::Container);
+                ensured.await
+            }
+            (1, Code::BAD_VERSION | Code::NO_NODE) => Ok(()),
+            (1, code) => Err(refused(&self.paths.fence, code)),
+            (_, code) => Err(refused(&self.paths.lock, code)),
+        }
     }
 
     /// Finds out whether a node was created whose answer was lost. The session has moved meanwhile, so earlier
@@ -264,9 +257,31 @@ impl Acquire<'_> {
     }
 
     /// Looks at the queue in which the request has a node. The server sees all that came before the node.
-    async fn look_again(&self, connection: &Arc<Connection>) -> Result<Arc<Seen>, Error> {
+    async fn look_again(
+        &mut self,
+        connection: &Arc<Connection>,
+        node: &Node,
+    ) -> Result<Found, Error> {
         let viewer = self.locks.looks.join(connection, &self.paths);
-        viewer.finish(viewer.begin(connection.batch())).await
+        let mut batch = connection.batch();
+        let draw = match std::mem::take(&mut self.is_notified) {
+            true => self.draw_ahead(connection),
+            false => None,
+        };
+        let drawing = match &draw {
+            Some(draw) => Some(self.add_draw(connection, &mut batch, node, draw)?),
+            None => None,
+        };
+        let look = viewer.begin(batch);
+        let mut drawn = None;
+        if let Some((draw, drawing)) = draw.zip(drawing) {
+            match client::committed(drawing.answer().await?) {
+                Ok(answer) => drawn = Some(self.drawn(connection, &draw, &answer)),
+                // The look shows what happened.
+                Err(_) => self.locks.counters.forget(&self.paths.fence),
+            }
+        }
+        Ok((viewer.finish(look).await?, drawn))
     }
 
     /// Looks at the queue, perhaps with a watch.
@@ -407,71 +422,6 @@ impl Acquire<'_> {
         match connection.delete(&path).await? {
             Ok(_) | Err(Code::NO_NODE) => Ok(()),
             Err(code) => Err(refused(&path, code)),
-        }
-    }
-
-    /// Returns the time that the fence must exceed.
-    async fn proposal(&self, connection: &Connection) -> Result<WallTime, Error> {
-        let own = self.locks.context.env().clock.wall();
-        let proposal = self.request.proposal.max(own);
-        let known = connection.about_leader_time();
-        if known.is_some_and(|now| proposal.check(Some(wall(now))).is_ok()) {
-            return Ok(proposal);
-        }
-        // Perhaps the leader's clock was set right meanwhile.
-        let now = self.locks.ask_time(connection).await?;
-        proposal.check(Some(wall(now))).map(|()| proposal)
-    }
-
-    /// Draws a fence. The transaction succeeds only if the own node is still there.
-    async fn take(
-        &mut self,
-        connection: &Connection,
-        node: &Node,
-        counter: Counter,
-    ) -> Result<Step, Error> {
-        let proposal = self.proposal(connection).await?;
-        let last = counter.map_or(0, |(last, _)| last);
-        let fence = Fence::after(Fence::new(last), proposal)?;
-        let path = format!("{}/{}", self.paths.lock, node.name);
-        let data = NodeData::of(self.request, connection.timeout)
-            .granted(fence)
-            .to_bytes()?;
-        let text = fence.to_string();
-        let draw = match counter {
-            Some((_, version)) => Op::SetData(&self.paths.fence, text.as_bytes(), version),
-            None => {
-                let access = self.locks.access();
-                Op::Create(
-                    &self.paths.fence,
-                    text.as_bytes(),
-                    Lifetime::Persistent,
-                    access,
-                )
-            }
-        };
-        let parts = vec![Op::SetData(&path, &data, client::ANY), draw];
-        match connection.transact(parts).await? {
-            Ok(answer) => {
-                self.locks
-                    .change(self.request.owner, |place| place.is_granted = true);
-                let term = term(connection, self.request.ttl, &answer);
-                Ok(Step::Granted(Grant::new(fence, term)))
-            }
-            Err((0, Code::NO_NODE)) => {
-                (self.node, self.may_have_node) = (None, true);
-                Ok(Step::Again)
-            }
-            // Another grant was faster, perhaps of another lock with the same counter.
-            Err((1, Code::BAD_VERSION | Code::NODE_EXISTS)) => Ok(Step::Again),
-            Err((1, Code::NO_NODE)) => {
-                let folder = fences(self.locks.root());
-                self.locks
-                    .ensure_folder(connection, &folder, Lifetime::Persistent)
-                    .await?;
-                Ok(Step::Again)
-            }
-            Err((_, code)) => Err(refused(&self.paths.fence, code)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use leasehold::store::locked;
-use leasehold::{Error, ErrorKind};
+use leasehold::{Error, ErrorKind, Fence};
 
 use super::node_data::counter;
 use super::questions::read_queue;
@@ -19,13 +19,20 @@ use crate::queue::{Paths, Queue};
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) queue: Queue,
-    pub(super) counter: Counter,
+    /// `None` before the first draw.
+    pub(super) counter: Option<Counter>,
 }
 
-/// The counter of fences as it was read: its value and its version, or that there is none.
-pub(super) type Counter = Option<(u64, i32)>;
+/// A counter of fences as it was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counter {
+    pub(super) last: Option<Fence>,
+    pub(super) version: i32,
+    /// The number of the transaction that drew last.
+    pub(super) drawn_by: i64,
+}
 
-/// A look that was sent.
+/// A look that was sent. The server reads the names before the counter, so the counter shows all draws of nodes that are gone.
 pub(super) struct Look {
     names: Pending<Vec<String>>,
     counter: Pending<(Vec<u8>, Stat)>,
@@ -47,11 +54,18 @@ impl Look {
     }
 }
 
-fn read_counter(paths: &Paths, answer: Answered<(Vec<u8>, Stat)>) -> Result<Counter, Error> {
+fn read_counter(
+    paths: &Paths,
+    answer: Answered<(Vec<u8>, Stat)>,
+) -> Result<Option<Counter>, Error> {
     match answer {
         Ok(answer) => {
             let (data, stat) = answer.value;
-            Ok(Some((counter(&paths.fence, &data)?, stat.version)))
+            Ok(Some(Counter {
+                last: Fence::new(counter(&paths.fence, &data)?),
+                version: stat.version,
+                drawn_by: stat.written_by,
+            }))
         }
         Err(Code::NO_NODE) => Ok(None),
         Err(code) => Err(refused(&paths.fence, code)),

@@ -1,5 +1,8 @@
 mod acquire;
 mod admin;
+mod attempt;
+mod counters;
+mod draw;
 mod inspection;
 mod looks;
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(super) struct NodeData {
     pub(super) client: ClientInfo,
     /// For how long at most its client believes in the lease after each renewal, in milliseconds.
     pub(super) ttl_ms: u64,
-    /// The fence, once the lock was granted.
+    /// The fence, once the lock was granted. That of a waiter is a draw in advance, which does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fence: Option<u64>,
     /// Whether an exclusive holder shares the lock now.

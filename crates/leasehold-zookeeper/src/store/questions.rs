@@ -11,7 +11,11 @@ use crate::client::{self, Code, Connection};
 use crate::queue::{Kind, Node, Queue};
 
 /// Returns the term of a lease that lives as long as the session.
-pub(super) fn term(connection: &Connection, ttl: Duration, proof: &client::Answer<()>) -> Term {
+pub(super) fn term(
+    connection: &Connection,
+    ttl: Duration,
+    proof: &client::Answer<client::Effects>,
+) -> Term {
     let sent = proof.sent;
     let left = proof
         .lives_until

@@ -21,7 +21,7 @@ impl LocksInner {
                 is_gone = self.try_release(&connection, request, &place).await?;
             }
         }
-        self.forget(request.owner);
+        self.forget(request);
         Ok(match place.is_granted && is_gone {
             true => ReleaseReply::Released,
             false => ReleaseReply::WasLost,

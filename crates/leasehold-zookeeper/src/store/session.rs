@@ -11,6 +11,7 @@ use leasehold::store::{
 };
 use leasehold::{Error, Key};
 
+use super::counters::Counters;
 use super::looks::Looks;
 use super::refusal::refused;
 use crate::client::{self, Access, Code, Connection, Lifetime, Op, Servers};
@@ -24,9 +25,17 @@ pub(super) struct LockSession(pub(super) Arc<LocksInner>);
 pub(super) struct LocksInner {
     pub(super) server: client::Session,
     pub(super) context: SessionContext,
-    /// What each owner has or may have at the server.
-    places: Mutex<HashMap<Owner, Place>>,
+    places: Mutex<Places>,
     pub(super) looks: Looks,
+    pub(super) counters: Counters,
+}
+
+/// What each owner has or may have at the server.
+#[derive(Debug, Default)]
+struct Places {
+    by_owner: HashMap<Owner, Place>,
+    /// How many owners have a place in the queue of each lock.
+    in_queue: HashMap<Key, usize>,
 }
 
 /// What an owner has in the queue of a lock.
@@ -54,26 +63,42 @@ impl LockSession {
             context,
             places: Mutex::default(),
             looks: Looks::default(),
+            counters: Counters::default(),
         }))
     }
 }
 
 impl LocksInner {
     pub(super) fn place(&self, owner: Owner) -> Option<Place> {
-        locked(&self.places).get(&owner).cloned()
+        locked(&self.places).by_owner.get(&owner).cloned()
     }
 
-    pub(super) fn note(&self, owner: Owner, place: Place) {
-        locked(&self.places).insert(owner, place);
+    /// Notes the place of the owner of `request`. Returns whether it is the only one of this client in its queue.
+    pub(super) fn note(&self, request: &LockRequest, place: Place) -> bool {
+        let mut places = locked(&self.places);
+        let is_new = places.by_owner.insert(request.owner, place).is_none();
+        let count = places.in_queue.entry(request.key.clone()).or_default();
+        *count += usize::from(is_new);
+        *count == 1
     }
 
-    pub(super) fn forget(&self, owner: Owner) {
-        locked(&self.places).remove(&owner);
+    pub(super) fn forget(&self, request: &LockRequest) {
+        let mut places = locked(&self.places);
+        if places.by_owner.remove(&request.owner).is_none() {
+            return;
+        }
+        if let Some(count) = places.in_queue.get_mut(&request.key) {
+            *count -= 1;
+            if *count == 0 {
+                places.in_queue.remove(&request.key);
+            }
+        }
     }
 
     #[cfg(test)]
     pub(super) fn owners(&self) -> usize {
-        locked(&self.places).len()
+        let places = locked(&self.places);
+        places.by_owner.len().max(places.in_queue.len())
     }
 
     /// Ends the session if no owner has a place in it, and waits for that. A session that is not closed would stay at the
@@ -82,7 +107,7 @@ impl LocksInner {
         {
             // An owner notes its place first, and then checks that the session still is the current one.
             let places = locked(&self.places);
-            if !places.is_empty() {
+            if !places.by_owner.is_empty() {
                 return;
             }
             self.server.begin_close();
@@ -92,7 +117,7 @@ impl LocksInner {
 
     /// Changes the place of an owner that has one.
     pub(super) fn change(&self, owner: Owner, change: impl FnOnce(&mut Place)) {
-        if let Some(place) = locked(&self.places).get_mut(&owner) {
+        if let Some(place) = locked(&self.places).by_owner.get_mut(&owner) {
             change(place);
         }
     }
