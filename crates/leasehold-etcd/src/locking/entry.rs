@@ -34,6 +34,13 @@ pub(crate) struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fence: Option<Fence>,
     pub(crate) client: ClientInfo,
+    /// Whether the entry has a lease of its own, which keeps the lock closed after a break.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) is_closed: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +80,7 @@ impl Stored {
             state,
             fence,
             client,
+            is_closed: false,
         }
     }
 
@@ -85,6 +93,12 @@ impl Stored {
     /// The same value of a lease that an operator broke.
     pub(crate) fn broken(mut self) -> Self {
         self.state = EntryState::Broken;
+        self
+    }
+
+    /// The same value with a lease of its own.
+    pub(crate) fn closed(mut self) -> Self {
+        self.is_closed = true;
         self
     }
 

@@ -8,7 +8,7 @@ mod snapshot;
 mod transactions;
 
 pub(crate) use entry::{Entry, EntryState};
-pub(crate) use names::{Names, Position, Range, SharedLease, lease_id};
+pub(crate) use names::{Names, Position, Range, SharedLease, random_number};
 pub(crate) use order::{Decision, Standing};
 pub(crate) use snapshot::Snapshot;
 pub(crate) use transactions::{Attempt, Condition, Step, one_key, range, read_pass_on};

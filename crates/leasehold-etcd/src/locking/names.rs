@@ -155,8 +155,9 @@ impl Names {
     }
 }
 
-/// Returns the id of the lease of an owner: its random bits. So each process that knows the owner finds the lease.
-pub(crate) fn lease_id(owner: Owner) -> i64 {
+/// Returns the random bits of an owner: a number for its key, and for a lease that the client has granted for it. No other owner has
+/// the same.
+pub(crate) fn random_number(owner: Owner) -> i64 {
     let (_, nonce) = owner.to_bits();
     ((nonce >> 64) as i64 & i64::MAX).max(1)
 }

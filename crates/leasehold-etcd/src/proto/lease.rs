@@ -59,8 +59,6 @@ pub(crate) struct LeaseKeepAliveResponse {
 pub(crate) struct LeaseTimeToLiveRequest {
     #[prost(int64, tag = "1")]
     pub(crate) id: i64,
-    #[prost(bool, tag = "2")]
-    pub(crate) keys: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -68,8 +66,6 @@ pub(crate) struct LeaseTimeToLiveResponse {
     /// What is left, in whole seconds, rounded down; -1 for a lease that does not exist.
     #[prost(int64, tag = "3")]
     pub(crate) ttl: i64,
-    #[prost(bytes = "vec", repeated, tag = "5")]
-    pub(crate) keys: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]

@@ -8,13 +8,14 @@ use leasehold::{Error, ErrorKind, Fence, Mode};
 
 use super::crowds::Member;
 use super::inner::EtcdInner;
-use super::leases::OwnLease;
+use super::leases::{Holding, OwnLease};
 use super::release;
 use super::successors::{HandOver, Succession, Successor};
 use super::waiting::{Told, Waiting, told};
 use crate::client::{EtcdClient, Watch, WatchedKeys};
 use crate::locking::{
-    Attempt, Condition, Decision, Entry, Position, SharedLease, Snapshot, Standing, Step, lease_id,
+    Attempt, Condition, Decision, Entry, Position, SharedLease, Snapshot, Standing, Step,
+    random_number,
 };
 
 /// One call of `acquire`.
@@ -67,7 +68,7 @@ pub(super) async fn acquire(
     } else {
         Standing::Newcomer
     };
-    let lease = lease_id(request.owner);
+    let lease = random_number(request.owner);
     let mut attempt = Attempt {
         names: &inner.names,
         request,
@@ -80,8 +81,8 @@ pub(super) async fn acquire(
     attempt.number = inner.used.take(&request.key, attempt.position(), lease);
     let own = OwnLease {
         key: attempt.key(),
-        is_held: false,
-        granted: None,
+        lease,
+        holding: Holding::No,
     };
     inner.own.insert(request.owner, own);
     let mut acquiring = Acquiring {
@@ -182,8 +183,10 @@ impl<'a> Acquiring<'a> {
         );
         let own = OwnLease {
             key: self.attempt.key(),
-            is_held: true,
-            granted: in_queue.then_some(revision),
+            lease: self.attempt.lease,
+            holding: Holding::Here {
+                granted: in_queue.then_some(revision),
+            },
         };
         self.inner.own.insert(self.request.owner, own);
         Grant::new(fence, self.term)
@@ -320,16 +323,17 @@ impl<'a> Acquiring<'a> {
             return None;
         };
         let inner: &'a EtcdInner = self.inner;
-        let is_next = entry.position == Position::Queue && entry.lease != 0;
-        is_next.then(|| {
-            inner.successors.enter(entry.lease, |granted| Successor {
-                request: Arc::clone(self.request),
-                number: self.attempt.number,
-                fence_lease: self.attempt.fence_lease,
-                created,
-                granted,
-            })
-        })
+        let owner = entry
+            .owner()
+            .filter(|_| entry.position == Position::Queue)?;
+        Some(inner.successors.enter(owner, |granted| Successor {
+            request: Arc::clone(self.request),
+            lease: self.attempt.lease,
+            number: self.attempt.number,
+            fence_lease: self.attempt.fence_lease,
+            created,
+            granted,
+        }))
     }
 
     /// Waits until the watch reports that it may be the turn of this client, or until another guard of this client passes the

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::look::{BreakRecord, BrokenLease, Owner};
+use leasehold::look::{BreakRecord, BrokenLease};
 use leasehold::store::{Admin, BoxFuture};
 use leasehold::{Error, ErrorKind, Key};
 
@@ -8,7 +8,7 @@ use super::inner::EtcdInner;
 use super::inspection::LIMIT;
 use super::session::EtcdSession;
 use crate::client::Failure;
-use crate::locking::{Entry, SharedLease, lease_id};
+use crate::locking::{Entry, SharedLease};
 use crate::proto::{
     Compare, DeleteRangeRequest, LeaseGrantRequest, LeaseRevokeRequest, Operation, PutRequest,
     TxnRequest,
@@ -62,13 +62,16 @@ impl EtcdInner {
             let closed_for = if record.at_once {
                 None
             } else {
-                let Some(rest) = self.close(&entry, record.owner).await? else {
+                let Some(rest) = self.close(&entry).await? else {
                     continue;
                 };
                 Some(rest)
             };
-            self.revoke_broken(record.owner, entry.lease, closed_for)
-                .await?;
+            // The lease of an entry that was closed before keeps it closed.
+            let is_closed = entry.stored.is_some_and(|stored| stored.is_closed);
+            if record.at_once || !is_closed {
+                self.revoke_broken(entry.lease).await?;
+            }
             return Ok(BrokenLease::new(true, closed_for));
         }
         let text = "the entry of the lock changed again and again";
@@ -77,15 +80,15 @@ impl EtcdInner {
 
     /// Keeps a lock closed for the rest of the lease that was broken: its entry gets another lease, so that the old owner can
     /// neither renew nor delete it. Returns for how long; `None` if the entry changed meanwhile.
-    async fn close(&self, entry: &Entry, owner: Owner) -> Result<Option<Duration>, Error> {
+    async fn close(&self, entry: &Entry) -> Result<Option<Duration>, Error> {
         // A renewal extends the lease, and reads the entry afterwards. The entry says now that the lease is broken, so the rest
         // includes all that the owner believes in.
         let rest = self.remaining(entry.lease).await?.unwrap_or_default();
         let Some(stored) = entry.stored.clone() else {
             return Ok(None);
         };
-        if entry.lease != lease_id(owner) {
-            // An earlier break closed it.
+        if stored.is_closed {
+            // By an earlier break.
             return Ok(Some(rest));
         }
         // The server rounds down.
@@ -97,7 +100,7 @@ impl EtcdInner {
             .await?;
         let put = PutRequest {
             key: entry.key.clone(),
-            value: stored.broken().to_bytes(),
+            value: stored.broken().closed().to_bytes(),
             lease: id,
         };
         let question = TxnRequest {
@@ -110,23 +113,13 @@ impl EtcdInner {
         Ok(answer.succeeded.then_some(closed_for))
     }
 
-    /// Ends the lease of the old owner, so that nothing late of it takes effect.
-    async fn revoke_broken(
-        &self,
-        owner: Owner,
-        lease: i64,
-        closed_for: Option<Duration>,
-    ) -> Result<(), Error> {
-        let own = lease_id(owner);
-        // The entry of a lock that was closed before had a lease of its own.
-        let other = (closed_for.is_none() && lease != own).then_some(lease);
-        for id in [Some(own), other].into_iter().flatten() {
-            match self.client.call(LeaseRevokeRequest { id }, LIMIT).await {
-                Ok(_) | Err(Failure::NoLease) => {}
-                Err(failure) => return Err(failure.into_error().with_unknown_effect()),
-            }
+    /// Ends the lease that a broken entry had, so that nothing late of its owner takes effect. The owner sees the break in what
+    /// is left of the entry, so its client does not use the lease again.
+    async fn revoke_broken(&self, id: i64) -> Result<(), Error> {
+        match self.client.call(LeaseRevokeRequest { id }, LIMIT).await {
+            Ok(_) | Err(Failure::NoLease) => Ok(()),
+            Err(failure) => Err(failure.into_error().with_unknown_effect()),
         }
-        Ok(())
     }
 
     pub(super) async fn last_break(&self, lock: &Key) -> Result<Option<BreakRecord>, Error> {

@@ -13,7 +13,7 @@ use super::crowds::Crowds;
 use super::leases::{OwnLeases, UsedKeys, seconds};
 use super::successors::Successors;
 use crate::client::{EtcdClient, Failure};
-use crate::locking::{Names, SharedLease, Snapshot, lease_id, range};
+use crate::locking::{Names, SharedLease, Snapshot, random_number, range};
 use crate::proto::{LeaseGrantRequest, TxnRequest, TxnResponse};
 use crate::settings::Settings;
 
@@ -85,7 +85,7 @@ impl EtcdInner {
         let since = self.now();
         let question = LeaseGrantRequest {
             ttl: seconds(request.ttl),
-            id: lease_id(request.owner),
+            id: random_number(request.owner),
         };
         let granted = client.call(question, request.limit()).await?;
         let ttl = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or_default());

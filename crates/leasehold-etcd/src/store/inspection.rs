@@ -137,10 +137,7 @@ impl EtcdInner {
         if lease == 0 {
             return Ok(None);
         }
-        let question = LeaseTimeToLiveRequest {
-            id: lease,
-            keys: false,
-        };
+        let question = LeaseTimeToLiveRequest { id: lease };
         let answer = self.client.call(question, LIMIT).await?;
         let seconds = u64::try_from(answer.ttl).unwrap_or_default();
         Ok(Some(Duration::from_secs(seconds)))

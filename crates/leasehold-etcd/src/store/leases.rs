@@ -16,10 +16,23 @@ pub(super) struct OwnLeases(Mutex<HashMap<Owner, OwnLease>>);
 pub(super) struct OwnLease {
     /// The key of the entry.
     pub(super) key: Vec<u8>,
-    /// Whether the entry holds the lock, and does not wait.
-    pub(super) is_held: bool,
-    /// When the entry was written last, if the owner got the lock from its place in the queue, or as a newcomer, in this process.
-    pub(super) granted: Option<i64>,
+    /// The lease that the entry ends with.
+    pub(super) lease: i64,
+    pub(super) holding: Holding,
+}
+
+/// Whether an owner holds the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holding {
+    /// It waits, or its attempt is not over.
+    No,
+    /// This process got the lock.
+    Here {
+        /// When the entry was written last, if the owner got the lock from its place in the queue, or as a newcomer.
+        granted: Option<i64>,
+    },
+    /// Another process got the lock, and may still use the lease.
+    Elsewhere,
 }
 
 impl OwnLeases {
@@ -45,11 +58,11 @@ pub(super) struct UsedKeys(Mutex<HashMap<(String, Position), Vec<i64>>>);
 const LOCKS_MAX: usize = 1024;
 
 impl UsedKeys {
-    /// Returns the number of a key for an entry; that of the lease if there is no key to use again.
-    pub(super) fn take(&self, lock: &Key, position: Position, lease: i64) -> i64 {
+    /// Returns the number of a key for an entry; `new` if there is no key to use again.
+    pub(super) fn take(&self, lock: &Key, position: Position, new: i64) -> i64 {
         let mut used = locked(&self.0);
         let numbers = used.get_mut(&(lock.to_string(), position));
-        numbers.and_then(Vec::pop).unwrap_or(lease)
+        numbers.and_then(Vec::pop).unwrap_or(new)
     }
 
     /// Remembers the key of an entry whose lease was revoked.

@@ -5,14 +5,17 @@ use leasehold::store::{Held, LockRequest, RenewReply, Term};
 use leasehold::{Error, ErrorKind, LostReason, Mode};
 
 use super::inner::EtcdInner;
-use super::leases::OwnLease;
-use crate::locking::{Entry, EntryState, lease_id, one_key};
+use super::leases::{Holding, OwnLease};
+use crate::locking::{Entry, EntryState, one_key};
 use crate::proto::{Compare, Operation, PutRequest, TxnRequest};
 
 /// A server takes up to this many operations in a transaction, unless it is set to take more.
 const OPERATIONS_MAX: usize = 128;
 
-/// What a transaction found of one lease: its entry, if it has one.
+/// What the client knows of one lease; `None` if that has no entry.
+type Own = Result<Option<OwnLease>, Error>;
+
+/// What a transaction found of one lease: its entry, if it has one, or the entry of a break.
 type Found = Result<Option<Entry>, Error>;
 
 impl EtcdInner {
@@ -23,13 +26,16 @@ impl EtcdInner {
         let Some(limit) = limits.min() else {
             return Vec::new();
         };
+        let own = leases.iter().map(|lease| self.own_lease(&lease.request));
+        let own = future::join_all(own).await;
         let since = self.now();
-        let renewing = leases.iter().map(|lease| {
-            let id = lease_id(lease.request.owner);
-            self.client.keep_alive(id, limit)
+        let renewing = own.iter().map(async |own| match own {
+            Ok(Some(own)) => self.client.keep_alive(own.lease, limit).await,
+            Ok(None) => Ok(None),
+            Err(error) => Err(error.clone()),
         });
         let terms = future::join_all(renewing).await;
-        let entries = self.entries(leases, limit).await;
+        let entries = self.entries(leases, &own, limit).await;
         let verdicts = leases.iter().zip(terms).zip(entries);
         let replies = verdicts.map(async |((lease, ttl), found)| {
             let term = ttl.map(|ttl| ttl.map(|ttl| Term::new(since, ttl)));
@@ -50,10 +56,10 @@ impl EtcdInner {
         limit: Duration,
     ) -> RenewReply {
         let entry = match found {
-            Ok(Some(entry)) if is_broken(&entry, request) => {
+            Ok(Some(entry)) if entry.state() == Some(EntryState::Broken) => {
                 return RenewReply::Lost(LostReason::Broken);
             }
-            Ok(entry) => entry.filter(|entry| is_of(entry, request)),
+            Ok(entry) => entry,
             Err(error) => return RenewReply::Unknown(error),
         };
         match (term, entry) {
@@ -72,46 +78,36 @@ impl EtcdInner {
     }
 
     /// Returns the entry of each lease.
-    async fn entries(&self, leases: &[Held], limit: Duration) -> Vec<Found> {
-        let keys = leases.iter().map(|lease| self.key(&lease.request));
-        let keys = future::join_all(keys).await;
+    async fn entries(&self, leases: &[Held], own: &[Own], limit: Duration) -> Vec<Found> {
         let chunks = leases
             .chunks(OPERATIONS_MAX)
-            .zip(keys.chunks(OPERATIONS_MAX));
-        let reading = chunks.map(|(leases, keys)| self.read_entries(leases, keys, limit));
+            .zip(own.chunks(OPERATIONS_MAX));
+        let reading = chunks.map(|(leases, own)| self.read_entries(leases, own, limit));
         future::join_all(reading).await.concat()
     }
 
-    /// Returns the key of the entry of a lease; `None` if it has none.
-    async fn key(&self, request: &LockRequest) -> Result<Option<Vec<u8>>, Error> {
+    /// Returns what the client knows of the lease of an owner; `None` if the owner has no entry.
+    async fn own_lease(&self, request: &LockRequest) -> Own {
         if let Some(own) = self.own.get(request.owner) {
-            return Ok(Some(own.key));
+            return Ok(Some(own));
         }
         // Another process took the lock.
         let entry = self.find_entry(request).await?;
         Ok(entry.map(|entry| {
-            let key = entry.key.clone();
-            let is_held = entry.is_held();
-            let granted = None;
             let own = OwnLease {
-                key,
-                is_held,
-                granted,
+                key: entry.key,
+                lease: entry.lease,
+                holding: Holding::Elsewhere,
             };
-            self.own.insert(request.owner, own);
-            entry.key
+            self.own.insert(request.owner, own.clone());
+            own
         }))
     }
 
-    async fn read_entries(
-        &self,
-        leases: &[Held],
-        keys: &[Result<Option<Vec<u8>>, Error>],
-        limit: Duration,
-    ) -> Vec<Found> {
-        let known = keys.iter().filter_map(|key| key.as_ref().ok()?.clone());
+    async fn read_entries(&self, leases: &[Held], own: &[Own], limit: Duration) -> Vec<Found> {
+        let known = own.iter().filter_map(|own| own.as_ref().ok()?.as_ref());
         let gets: Vec<_> = known
-            .map(|key| Operation::Range(one_key(key)).into())
+            .map(|own| Operation::Range(one_key(own.key.clone())).into())
             .collect();
         let question = TxnRequest {
             compare: Vec::new(),
@@ -129,10 +125,10 @@ impl EtcdInner {
                 }
             }
         };
-        let read = leases.iter().zip(keys).map(|(lease, key)| {
-            if key.clone()?.is_none() {
+        let read = leases.iter().zip(own).map(|(lease, own)| {
+            let Some(own) = own.clone()? else {
                 return Ok(None);
-            }
+            };
             let range = ranges.as_mut().and_then(Iterator::next);
             let range = range.ok_or_else(|| {
                 let text = "the answer to a transaction is too short";
@@ -140,7 +136,8 @@ impl EtcdInner {
             })?;
             let lock = lease.request.key.as_str();
             let mut kvs = range.kvs.into_iter();
-            Ok(kvs.find_map(|kv| Entry::read(&self.names, lock, kv)))
+            let entry = kvs.find_map(|kv| Entry::read(&self.names, lock, kv));
+            Ok(entry.filter(|entry| is_of(entry, &lease.request, own.lease)))
         });
         read.collect()
     }
@@ -182,12 +179,12 @@ impl EtcdInner {
     }
 }
 
-fn is_broken(entry: &Entry, request: &LockRequest) -> bool {
-    entry.owner() == Some(request.owner) && entry.state() == Some(EntryState::Broken)
-}
-
-fn is_of(entry: &Entry, request: &LockRequest) -> bool {
-    entry.owner() == Some(request.owner)
-        && entry.state() == Some(EntryState::Held)
-        && entry.lease == lease_id(request.owner)
+/// Whether an entry holds the lock for the owner with this lease, or did until an operator broke it.
+fn is_of(entry: &Entry, request: &LockRequest, lease: i64) -> bool {
+    let is_held = match entry.state() {
+        Some(EntryState::Held) => entry.lease == lease,
+        Some(EntryState::Broken) => true,
+        _ => false,
+    };
+    is_held && entry.owner() == Some(request.owner)
 }

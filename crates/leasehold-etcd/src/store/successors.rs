@@ -2,18 +2,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use leasehold::Fence;
+use leasehold::look::Owner;
 use leasehold::store::{LockRequest, locked};
 use tokio::sync::oneshot;
 
-/// The exclusive waiters of this client, by the lease of the entry that is directly before theirs. If that entry is the client's too,
-/// its release passes the lock on.
+/// The exclusive waiters of this client, by the owner of the entry that is directly before theirs. If that owner is the client's too,
+/// its release passes the lock on. An owner holds one lock once, but its lease may hold other locks later.
 #[derive(Debug, Default)]
-pub(super) struct Successors(Mutex<HashMap<i64, Successor>>);
+pub(super) struct Successors(Mutex<HashMap<Owner, Successor>>);
 
 /// A waiter that can get the lock from the holder before it.
 #[derive(Debug)]
 pub(super) struct Successor {
     pub(super) request: Arc<LockRequest>,
+    /// The lease of its entry.
+    pub(super) lease: i64,
     /// The number of its key.
     pub(super) number: i64,
     /// The lease of the fence.
@@ -35,29 +38,29 @@ pub(super) struct HandOver {
 #[derive(Debug)]
 pub(super) struct Succession<'a> {
     successors: &'a Successors,
-    lease: i64,
+    owner: Owner,
     granted: oneshot::Receiver<HandOver>,
 }
 
 impl Successors {
-    /// Begins to wait for the release of the owner with this lease.
+    /// Begins to wait for the release of this owner.
     pub(super) fn enter(
         &self,
-        lease: i64,
+        owner: Owner,
         successor: impl FnOnce(oneshot::Sender<HandOver>) -> Successor,
     ) -> Succession<'_> {
         let (grant, granted) = oneshot::channel();
-        locked(&self.0).insert(lease, successor(grant));
+        locked(&self.0).insert(owner, successor(grant));
         Succession {
             successors: self,
-            lease,
+            owner,
             granted,
         }
     }
 
-    /// Returns the waiter directly behind the owner with this lease. The caller tries to pass the lock on to it.
-    pub(super) fn take(&self, lease: i64) -> Option<Successor> {
-        locked(&self.0).remove(&lease)
+    /// Returns the waiter directly behind this owner. The caller tries to pass the lock on to it.
+    pub(super) fn take(&self, owner: Owner) -> Option<Successor> {
+        locked(&self.0).remove(&owner)
     }
 }
 
@@ -69,12 +72,12 @@ impl Succession<'_> {
 
     /// Returns whether a release tries to pass the lock on. If not, none will.
     pub(super) fn is_under_way(&self) -> bool {
-        self.successors.take(self.lease).is_none()
+        self.successors.take(self.owner).is_none()
     }
 }
 
 impl Drop for Succession<'_> {
     fn drop(&mut self) {
-        drop(self.successors.take(self.lease));
+        drop(self.successors.take(self.owner));
     }
 }
