@@ -107,12 +107,9 @@ impl EtcdClient {
         }
     }
 
-    /// Runs a task where its connections are driven. It goes on if the caller does not wait for the answer.
-    pub(crate) fn spawn_with_answer<T: Send + 'static>(
-        &self,
-        task: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, Error>> {
-        self.context.spawn_with_answer(task)
+    /// Runs a task where its connections are driven.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.context.spawn(task);
     }
 
     /// Returns whether it has a connection now.

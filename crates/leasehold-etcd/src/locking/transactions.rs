@@ -125,7 +125,7 @@ impl Attempt<'_> {
         created: i64,
         fence: Fence,
     ) -> TxnRequest {
-        let delete = DeleteRangeRequest { key: key.to_vec() };
+        let delete = DeleteRangeRequest::one(key);
         TxnRequest {
             compare: vec![Compare::is_at(key, granted), self.still_there(created)],
             success: vec![

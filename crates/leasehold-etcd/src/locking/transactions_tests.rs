@@ -184,9 +184,7 @@ fn lock_passes_on_only_from_an_unchanged_entry() {
     ];
     assert_eq!(question.compare, compares);
     assert!(question.failure.is_empty(), "otherwise nothing changes");
-    let delete = DeleteRangeRequest {
-        key: b"job/2".to_vec(),
-    };
+    let delete = DeleteRangeRequest::one(b"job/2");
     assert_eq!(question.success[1], Operation::Delete(delete).into());
     let drawn = |succeeded| OperationAnswer::Txn(answer(succeeded, Vec::new()));
     let read = |answer| read_pass_on(answer, fence);

@@ -5,6 +5,7 @@ use super::{ResponseHeader, unary};
 unary! {
     RangeRequest => RangeResponse, "KV/Range";
     TxnRequest => TxnResponse, "KV/Txn";
+    DeleteRangeRequest => DeleteRangeResponse, "KV/DeleteRange";
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -79,6 +80,25 @@ pub(crate) struct PutRequest {
 pub(crate) struct DeleteRangeRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) key: Vec<u8>,
+    /// Whether the answer has the key as it was.
+    #[prost(bool, tag = "3")]
+    pub(crate) prev_kv: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct DeleteRangeResponse {
+    #[prost(message, repeated, tag = "3")]
+    pub(crate) prev_kvs: Vec<KeyValue>,
+}
+
+impl DeleteRangeRequest {
+    /// Deletes one key, and says nothing of it.
+    pub(crate) fn one(key: &[u8]) -> Self {
+        Self {
+            key: key.to_vec(),
+            prev_kv: false,
+        }
+    }
 }
 
 /// One operation of a transaction.

@@ -4,15 +4,16 @@ use std::time::Duration;
 use futures_util::future;
 use leasehold::clock::{BootInstant, within};
 use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Permits, Progress, Term};
-use leasehold::{Error, ErrorKind, Fence, Mode};
+use leasehold::{Effect, Error, ErrorKind, Fence, Mode};
 
 use super::crowds::Member;
 use super::inner::EtcdInner;
-use super::leases::{Holding, OwnLease};
+use super::leases::{Holding, OwnLease, seconds};
+use super::pool::Lease;
 use super::release;
 use super::successors::{HandOver, Succession, Successor};
 use super::waiting::{Told, Waiting, told};
-use crate::client::{EtcdClient, Watch, WatchedKeys};
+use crate::client::{EtcdClient, Failure, Watch, WatchedKeys};
 use crate::locking::{
     Attempt, Condition, Decision, Entry, Position, SharedLease, Snapshot, Standing, Step,
     random_number,
@@ -27,8 +28,12 @@ struct Acquiring<'a> {
     /// The other waiters of this client for the lock; `None` if the request does not wait.
     member: Option<&'a Member<'a>>,
     attempt: Attempt<'a>,
-    /// The last confirmed term of the lease.
-    term: Term,
+    /// The lease of the attempt, with its last confirmed term.
+    lease: Lease,
+    /// Whether the lease comes from the pool, and so may have ended.
+    is_pooled: bool,
+    /// Whether a transaction has no answer, so that it can arrive late.
+    is_unsure: bool,
     /// When to renew the lease while it waits.
     renews_at: BootInstant,
     last_fence: Option<Fence>,
@@ -47,7 +52,7 @@ enum Next {
     Granted(HandOver),
 }
 
-/// Takes the lock: has a lease granted, and writes an entry with it.
+/// Takes the lock: writes an entry with a lease of the pool or a new one.
 pub(super) async fn acquire(
     inner: &Arc<EtcdInner>,
     client: &Arc<EtcdClient>,
@@ -62,29 +67,44 @@ pub(super) async fn acquire(
         Some(crowd) => crowd.enter().await,
         None => None,
     };
-    let (term, fence_lease) = Box::pin(leases(inner, client, request)).await?;
     let standing = if request.barges {
         Standing::Barging
     } else {
         Standing::Newcomer
     };
-    let lease = random_number(request.owner);
+    let pooled = inner.pool.take(seconds(request.ttl), inner.now());
+    let lease = pooled.unwrap_or_else(|| not_granted(inner, request));
+    let number = random_number(request.owner);
     let mut attempt = Attempt {
         names: &inner.names,
         request,
-        lease,
-        number: lease,
-        fence_lease,
+        lease: lease.id,
+        number,
+        fence_lease: 0,
         standing,
         announces: request.is_queued(),
     };
-    attempt.number = inner.used.take(&request.key, attempt.position(), lease);
+    attempt.number = inner.used.take(&request.key, attempt.position(), number);
+    // From now on, a release of the request revokes the lease.
     let own = OwnLease {
         key: attempt.key(),
         lease,
         holding: Holding::No,
+        releases: 0,
     };
     inner.own.insert(request.owner, own);
+    let leases = Box::pin(leases(
+        inner,
+        client,
+        request,
+        pooled.map(|lease| lease.term),
+    ));
+    let (term, fence_lease) = leases.await.inspect_err(|error| {
+        if error.effect() == Effect::None {
+            inner.own.remove(request.owner);
+        }
+    })?;
+    attempt.fence_lease = fence_lease;
     let mut acquiring = Acquiring {
         inner,
         client,
@@ -93,7 +113,9 @@ pub(super) async fn acquire(
         member: member.as_ref(),
         attempt,
         renews_at: term.since + request.usable_ttl() / 3,
-        term,
+        lease: Lease { term, ..lease },
+        is_pooled: pooled.is_some(),
+        is_unsure: false,
         last_fence: None,
         tries: 0,
         has_waited: false,
@@ -109,9 +131,12 @@ pub(super) async fn acquire(
     let answer = acquiring.run(first).await;
     if let Err(AcquireError::Busy(_)) = answer {
         match acquiring.attempt.standing.created() {
-            // It has no entry, so no other client waits for the end of its lease.
-            None => release::revoke_in_background(inner, client, request),
-            Some(_) => {
+            None if !acquiring.is_unsure => {
+                let is_unused = inner.own.end(request.owner, 0);
+                let own = (&*acquiring.attempt.key(), acquiring.lease);
+                inner.give_back(client, own, is_unused);
+            }
+            _ => {
                 let released = Box::pin(release::release(inner, request)).await;
                 released.map_err(Error::with_unknown_effect)?;
             }
@@ -120,15 +145,30 @@ pub(super) async fn acquire(
     answer
 }
 
-/// Asks for the lease of a request, and for that of the fences.
+/// Returns the lease that a request asks for if it finds none in the pool.
+fn not_granted(inner: &EtcdInner, request: &LockRequest) -> Lease {
+    Lease {
+        id: random_number(request.owner),
+        seconds: seconds(request.ttl),
+        term: Term::new(inner.now(), Duration::ZERO),
+    }
+}
+
+/// Asks for the lease of a request, unless the pool had one with a `pooled` term, and for that of the fences.
 async fn leases(
     inner: &EtcdInner,
     client: &EtcdClient,
     request: &LockRequest,
+    pooled: Option<Term>,
 ) -> Result<(Term, i64), Error> {
     let fence_lease = inner.shared_lease(client, SharedLease::Fences, request.limit());
-    let granted = inner.grant_lease(client, request);
-    match future::join(granted, fence_lease).await {
+    let lease = async {
+        match pooled {
+            Some(term) => Ok(term),
+            None => inner.grant_lease(client, request).await,
+        }
+    };
+    match future::join(lease, fence_lease).await {
         (Ok(term), Ok(fence_lease)) => Ok((term, fence_lease)),
         (Err(error), _) => Err(error),
         // The lease of the request may exist.
@@ -183,20 +223,21 @@ impl<'a> Acquiring<'a> {
         );
         let own = OwnLease {
             key: self.attempt.key(),
-            lease: self.attempt.lease,
+            lease: self.lease,
             holding: Holding::Here {
-                granted: in_queue.then_some(revision),
+                written: (!self.is_unsure).then_some(revision),
+                passes_on: in_queue,
             },
+            releases: 0,
         };
         self.inner.own.insert(self.request.owner, own);
-        Grant::new(fence, self.term)
+        Grant::new(fence, self.lease.term)
     }
 
     /// Whether the wait goes on after this error. The entry lives as long as its lease.
     fn keeps_its_place(&self, error: &Error) -> bool {
-        let has_entry = self.attempt.standing.created().is_some();
-        let end = self.term.since + self.term.ttl.unwrap_or_default();
-        self.request.waits && has_entry && error.is_unreachable() && self.inner.now() < end
+        let end = self.lease.term.since + self.lease.term.ttl.unwrap_or_default();
+        self.request.waits && self.has_entry() && error.is_unreachable() && self.inner.now() < end
     }
 
     /// Tries to take the lock. Meanwhile renews the lease of a waiter if it is not fresh, so that little of its term is
@@ -218,11 +259,21 @@ impl<'a> Acquiring<'a> {
         let question = self.attempt.take(condition, fence);
         let asked = self.inner.transact(self.client, question, limit);
         let (answer, renewed) = future::join(asked, self.renewed_term()).await;
-        let answer = answer?;
+        let answer = match answer {
+            Err(Failure::NoLease) if self.is_pooled && !self.has_entry() => {
+                self.grant_lease().await?;
+                return Ok(Next::Try(condition));
+            }
+            Err(failure) => {
+                self.is_unsure = true;
+                return Err(failure.into_error().into());
+            }
+            Ok(answer) => answer,
+        };
         let Some(term) = renewed? else {
             return Err(self.over());
         };
-        self.term = term;
+        self.lease.term = term;
         let step = self.attempt.read(answer, fence).ok_or_else(|| {
             let text = "the answer to a transaction has another form";
             Error::new(ErrorKind::InvalidResponse, text)
@@ -242,11 +293,28 @@ impl<'a> Acquiring<'a> {
         }
     }
 
+    /// Has a lease granted in place of that of the pool, which ended. The transaction that named it had no effect.
+    async fn grant_lease(&mut self) -> Result<(), Error> {
+        self.is_pooled = false;
+        self.lease = not_granted(self.inner, self.request);
+        self.attempt.lease = self.lease.id;
+        let own = OwnLease {
+            key: self.attempt.key(),
+            lease: self.lease,
+            holding: Holding::No,
+            releases: 0,
+        };
+        self.inner.own.insert(self.request.owner, own);
+        let granted = self.inner.grant_lease(self.client, self.request);
+        self.lease.term = granted.await?;
+        Ok(())
+    }
+
     /// Returns the term of the lease, renewed if it is not fresh; `None` if the lease ended.
     async fn renewed_term(&self) -> Result<Option<Term>, Error> {
-        let age = self.inner.now().since(self.term.since);
+        let age = self.inner.now().since(self.lease.term.since);
         if age < self.request.usable_ttl() / 6 {
-            return Ok(Some(self.term));
+            return Ok(Some(self.lease.term));
         }
         self.renew().await
     }
@@ -399,6 +467,10 @@ impl<'a> Acquiring<'a> {
         }
     }
 
+    fn has_entry(&self) -> bool {
+        self.attempt.standing.created().is_some()
+    }
+
     fn is_queued(&self) -> bool {
         matches!(self.attempt.standing, Standing::Queued(_))
     }
@@ -413,7 +485,7 @@ impl<'a> Acquiring<'a> {
             return Ok(Next::Look(revision));
         };
         match Box::pin(self.renewed_term()).await {
-            Ok(Some(term)) => self.term = term,
+            Ok(Some(term)) => self.lease.term = term,
             Ok(None) => return Err(self.over()),
             Err(error) => return Err(error.with_unknown_effect().into()),
         }
@@ -425,7 +497,7 @@ impl<'a> Acquiring<'a> {
         let env = self.inner.context.env();
         match Box::pin(self.renew()).await {
             Ok(Some(term)) => {
-                self.term = term;
+                self.lease.term = term;
                 let third = self.request.usable_ttl() / 3;
                 self.renews_at = term.since + env.random_span(third * 4 / 5, third);
                 Ok(())

@@ -130,14 +130,13 @@ impl EtcdInner {
 
 /// Returns what happens to the entry of a broken lease at first.
 fn broken(entry: &Entry, record: &BreakRecord) -> Operation {
-    let key = entry.key.clone();
     match entry.stored.clone() {
         Some(stored) if !record.at_once => Operation::Put(PutRequest {
-            key,
+            key: entry.key.clone(),
             value: stored.broken().to_bytes(),
             lease: entry.lease,
         }),
-        _ => Operation::Delete(DeleteRangeRequest { key }),
+        _ => Operation::Delete(DeleteRangeRequest::one(&entry.key)),
     }
 }
 

@@ -11,10 +11,11 @@ use tokio_util::task::TaskTracker;
 
 use super::crowds::Crowds;
 use super::leases::{OwnLeases, UsedKeys, seconds};
+use super::pool::{Lease, LeasePool};
 use super::successors::Successors;
 use crate::client::{EtcdClient, Failure};
 use crate::locking::{Names, SharedLease, Snapshot, random_number, range};
-use crate::proto::{LeaseGrantRequest, TxnRequest, TxnResponse};
+use crate::proto::{LeaseGrantRequest, LeaseRevokeRequest, TxnRequest, TxnResponse};
 use crate::settings::Settings;
 
 /// What all requests of a client share.
@@ -29,12 +30,13 @@ pub(super) struct EtcdInner {
     pub(super) names: Names,
     pub(super) own: OwnLeases,
     pub(super) used: UsedKeys,
+    pub(super) pool: LeasePool,
     pub(super) successors: Successors,
     pub(super) crowds: Crowds,
     /// For which hour the client knows that a shared lease exists.
     shared: Mutex<HashMap<SharedLease, u64>>,
-    /// The tasks that end leases without an entry, on the runtimes of callers. A runtime may be idle from now on.
-    pub(super) leftovers: TaskTracker,
+    /// The tasks that end leases without an entry, also on the runtimes of callers. A runtime may be idle from now on.
+    leftovers: TaskTracker,
 }
 
 impl EtcdInner {
@@ -51,6 +53,7 @@ impl EtcdInner {
             context,
             own: OwnLeases::default(),
             used: UsedKeys::default(),
+            pool: LeasePool::default(),
             successors: Successors::default(),
             crowds: Crowds::default(),
             shared: Mutex::default(),
@@ -74,7 +77,7 @@ impl EtcdInner {
         self.context.env().clock.now()
     }
 
-    /// Asks for the lease of a request. No key is sent before the answer: once the lease was granted, a revocation
+    /// Asks for a new lease for a request. No key is sent before the answer: once the lease was granted, a revocation
     /// stops everything that arrives late. A lease is asked for only once, since a copy of the question that arrives
     /// after the revocation would undo it.
     pub(super) async fn grant_lease(
@@ -139,8 +142,36 @@ impl EtcdInner {
         })
     }
 
-    /// Waits for the end of leases without an entry. They hold nothing, so it waits as long as for a request.
+    /// Puts a lease into the pool, and notes that its key does not exist, if the server has answered all requests that name
+    /// them. Otherwise revokes the lease.
+    pub(super) fn give_back(
+        &self,
+        client: &Arc<EtcdClient>,
+        (key, lease): (&[u8], Lease),
+        is_unused: bool,
+    ) {
+        if !is_unused {
+            return self.revoke_in_background(client, lease.id);
+        }
+        self.used.put(&self.names, key);
+        if let Some(surplus) = self.pool.put(lease, self.now()) {
+            self.revoke_in_background(client, surplus);
+        }
+    }
+
+    /// Revokes a lease without an entry. Without an answer, it ends by itself.
+    fn revoke_in_background(&self, client: &Arc<EtcdClient>, id: i64) {
+        let (revoking, limit) = (Arc::clone(client), LockRequest::LIMIT_MAX);
+        let revoking = async move {
+            let _ = revoking.call(LeaseRevokeRequest { id }, limit).await;
+        };
+        client.spawn(self.leftovers.track_future(revoking));
+    }
+
+    /// Revokes the leases of the pool. They hold nothing, so it waits as long as for a request.
     pub(super) async fn flush(&self) {
+        let idle = self.pool.drain().into_iter();
+        idle.for_each(|id| self.revoke_in_background(&self.client, id));
         let clock = &*self.context.env().clock;
         let limit = clock.now() + LockRequest::LIMIT_MAX;
         let _ = within(clock, limit, self.leftovers.wait()).await;
@@ -157,11 +188,11 @@ impl EtcdInner {
         client: &EtcdClient,
         question: TxnRequest,
         limit: Duration,
-    ) -> Result<TxnResponse, Error> {
+    ) -> Result<TxnResponse, Failure> {
         let answer = client.call(question, limit).await;
         if matches!(answer, Err(Failure::NoLease)) {
             self.forget_shared_leases();
         }
-        Ok(answer?)
+        answer
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use leasehold::Key;
 use leasehold::look::Owner;
-use leasehold::store::locked;
+use leasehold::store::{Term, locked};
 
+use super::pool::Lease;
 use crate::locking::{Names, Position};
 
 /// The leases of the client that may have an entry, by owner.
@@ -17,8 +18,10 @@ pub(super) struct OwnLease {
     /// The key of the entry.
     pub(super) key: Vec<u8>,
     /// The lease that the entry ends with.
-    pub(super) lease: i64,
+    pub(super) lease: Lease,
     pub(super) holding: Holding,
+    /// How many releases of the owner began.
+    pub(super) releases: u32,
 }
 
 /// Whether an owner holds the lock.
@@ -28,8 +31,11 @@ pub(super) enum Holding {
     No,
     /// This process got the lock.
     Here {
-        /// When the entry was written last, if the owner got the lock from its place in the queue, or as a newcomer.
-        granted: Option<i64>,
+        /// When this process wrote the entry last. `None` if a request of the owner has no answer so far, so that it can arrive
+        /// late: its lease and its key are never used again.
+        written: Option<i64>,
+        /// Whether it got the lock alone, from its place in the queue or as a newcomer.
+        passes_on: bool,
     },
     /// Another process got the lock, and may still use the lease.
     Elsewhere,
@@ -44,8 +50,56 @@ impl OwnLeases {
         locked(&self.0).get(&owner).cloned()
     }
 
+    /// Notes that the server renewed the lease of an owner.
+    pub(super) fn renewed(&self, owner: Owner, term: Term) {
+        if let Some(own) = locked(&self.0).get_mut(&owner) {
+            own.lease.term = term;
+        }
+    }
+
+    /// Begins a release, and returns what the client knew of the owner before.
+    pub(super) fn begin_release(&self, owner: Owner) -> Option<OwnLease> {
+        let mut leases = locked(&self.0);
+        let own = leases.get_mut(&owner)?;
+        let before = own.clone();
+        own.releases += 1;
+        Some(before)
+    }
+
+    /// Forgets an owner whose entry is gone. Returns whether only this one of its `releases` was under way, so that nothing revokes its
+    /// lease.
+    pub(super) fn end(&self, owner: Owner, releases: u32) -> bool {
+        let own = self.remove(owner);
+        own.is_some_and(|own| own.releases == releases)
+    }
+
+    /// Notes that the entry of a holder is written again. It was written at the revision `written`; `None` until the server
+    /// has answered. The holder does not pass the lock on from now on.
+    pub(super) fn writes(&self, owner: Owner, written: Option<i64>) {
+        if let Some(own) = locked(&self.0).get_mut(&owner) {
+            own.writes(written);
+        }
+    }
+
     pub(super) fn remove(&self, owner: Owner) -> Option<OwnLease> {
         locked(&self.0).remove(&owner)
+    }
+}
+
+impl OwnLease {
+    pub(super) fn writes(&mut self, now_written: Option<i64>) {
+        if let Holding::Here { written, passes_on } = &mut self.holding {
+            *written = now_written;
+            *passes_on = false;
+        }
+    }
+
+    /// Returns when the entry was written last, if all requests of the holder were answered: no earlier release deletes it late.
+    pub(super) fn settled(&self) -> Option<i64> {
+        match self.holding {
+            Holding::Here { written, .. } => written.filter(|_| self.releases == 0),
+            Holding::No | Holding::Elsewhere => None,
+        }
     }
 }
 
@@ -65,7 +119,7 @@ impl UsedKeys {
         numbers.and_then(Vec::pop).unwrap_or(new)
     }
 
-    /// Remembers the key of an entry whose lease was revoked.
+    /// Remembers the key of an entry that the server has deleted.
     pub(super) fn put(&self, names: &Names, key: &[u8]) {
         let Some((lock, position, number)) = names.parse(key) else {
             return;

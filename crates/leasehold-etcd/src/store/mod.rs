@@ -7,6 +7,7 @@ mod examine;
 mod inner;
 mod inspection;
 mod leases;
+mod pool;
 mod records;
 mod release;
 mod renew;

@@ -8,34 +8,33 @@ use super::leases::{Holding, OwnLease};
 use super::successors::HandOver;
 use crate::client::{EtcdClient, Failure};
 use crate::locking::{Attempt, Entry, EntryState, Standing, range, read_pass_on};
-use crate::proto::{Compare, DeleteRangeRequest, LeaseRevokeRequest, Operation, TxnRequest};
+use crate::proto::{
+    Compare, DeleteRangeRequest, KeyValue, LeaseRevokeRequest, Operation, TxnRequest,
+};
 
-/// Revokes the lease of the owner, which deletes its entry, whether it holds or waits. The server then refuses everything
-/// that arrives late with that lease.
+/// Frees what the owner has. A holder deletes its entry, and its lease goes back into the pool. In all other cases the client revokes the
+/// lease, which deletes the entry, and the server then refuses everything that arrives late with that lease.
 pub(super) async fn release(
     inner: &Arc<EtcdInner>,
     request: &Arc<LockRequest>,
 ) -> Result<ReleaseReply, Error> {
     let context = &inner.context;
-    let own = inner.own.get(request.owner);
+    let own = inner.own.begin_release(request.owner);
     let Some(own) = own.filter(|own| own.holding != Holding::Elsewhere) else {
         return context.in_runtime(inner.remove_entry(request)).await;
     };
-    if let Holding::Here { granted } = own.holding {
+    if let Some(written) = own.settled() {
         // The caller drives this connection, so the usual release wakes no other thread.
         let here = inner.here().await;
         if here.is_open() {
-            if context
-                .in_runtime(pass_on(inner, &here, request, (&own.key, granted)))
-                .await
-            {
-                // The lease has no entry now, so the caller need not wait for its end.
-                revoke_in_background(inner, &inner.client, request);
-                return Ok(ReleaseReply::Released);
-            }
-            return context
-                .in_runtime(revoke(inner, &here, request, &own))
-                .await;
+            let releasing = Releasing {
+                inner,
+                client: &here,
+                request,
+                own,
+                written,
+            };
+            return context.in_runtime(releasing.run()).await;
         }
     }
     context
@@ -43,25 +42,112 @@ pub(super) async fn release(
         .await
 }
 
-/// Revokes the lease of an owner without an entry, on the connection of its attempt. A request that follows there finds it gone.
-/// Without an answer, the lease ends by itself.
-pub(super) fn revoke_in_background(
-    inner: &Arc<EtcdInner>,
-    client: &Arc<EtcdClient>,
-    request: &Arc<LockRequest>,
-) {
-    let Some(own) = inner.own.remove(request.owner) else {
-        return;
-    };
-    let revoking = {
-        let (inner, client, request) = (Arc::clone(inner), Arc::clone(client), Arc::clone(request));
-        async move {
-            let context = inner.context.clone();
-            let revoking = revoke(&inner, &client, &request, &own);
-            context.in_runtime(revoking).await
+/// The release of a holder whose requests have all been answered.
+struct Releasing<'a> {
+    inner: &'a EtcdInner,
+    client: &'a EtcdClient,
+    request: &'a LockRequest,
+    own: OwnLease,
+    /// When the entry was written last.
+    written: i64,
+}
+
+impl Releasing<'_> {
+    async fn run(mut self) -> Result<ReleaseReply, Error> {
+        let inner = self.inner;
+        if self.request.mode == Mode::Exclusive {
+            match self.pass_on().await {
+                Ok(true) => return Ok(self.done()),
+                Ok(false) => {}
+                Err(_) => {
+                    self.own.writes(None);
+                    return self.revoke().await;
+                }
+            }
         }
-    };
-    drop(client.spawn_with_answer(inner.leftovers.track_future(revoking)));
+        if !inner.pool.has_room(self.own.lease.seconds, inner.now()) {
+            return self.revoke().await;
+        }
+        self.delete().await
+    }
+
+    /// Deletes the entry. The key is this client's alone, and all requests that could delete it earlier were answered.
+    async fn delete(mut self) -> Result<ReleaseReply, Error> {
+        let question = DeleteRangeRequest {
+            key: self.own.key.clone(),
+            prev_kv: true,
+        };
+        let deleting = self.client.call(question, self.request.limit());
+        let deleted = deleting.await?.prev_kvs.into_iter().next();
+        let is_own = |kv: &KeyValue| kv.lease == self.own.lease.id;
+        if let Some(kv) = deleted.as_ref().filter(|kv| is_own(kv))
+            && kv.mod_revision == self.written
+        {
+            return Ok(self.done());
+        }
+        // Another client changed the entry: perhaps an operator, who revokes the lease later.
+        let lock = self.request.key.as_str();
+        let deleted = deleted.and_then(|kv| Entry::read(&self.inner.names, lock, kv));
+        let was_held = deleted.is_some_and(|entry| {
+            entry.owner() == Some(self.request.owner) && entry.state() == Some(EntryState::Held)
+        });
+        self.own.writes(None);
+        let revoked = self.revoke().await?;
+        Ok(if was_held {
+            revoked
+        } else {
+            ReleaseReply::WasLost
+        })
+    }
+
+    async fn revoke(&self) -> Result<ReleaseReply, Error> {
+        revoke(self.inner, self.client, self.request, &self.own).await
+    }
+
+    /// The server has deleted the entry as the owner left it. So no other client saw its lease and may still revoke it.
+    fn done(self) -> ReleaseReply {
+        let (inner, own) = (self.inner, &self.own);
+        let is_unused = inner.own.end(self.request.owner, own.releases + 1);
+        inner.give_back(&inner.client, (&own.key, own.lease), is_unused);
+        ReleaseReply::Released
+    }
+
+    /// Passes the lock to the waiter directly behind the owner, if that is one of this client, and returns whether it got the
+    /// lock. One transaction deletes one entry and writes the other. If its answer is lost, the waiter asks the server.
+    async fn pass_on(&self) -> Result<bool, Failure> {
+        let inner = self.inner;
+        let Holding::Here {
+            passes_on: true, ..
+        } = self.own.holding
+        else {
+            return Ok(false);
+        };
+        let Some(next) = inner.successors.take(self.request.owner) else {
+            return Ok(false);
+        };
+        let attempt = Attempt {
+            names: &inner.names,
+            request: &next.request,
+            lease: next.lease,
+            number: next.number,
+            fence_lease: next.fence_lease,
+            standing: Standing::Queued(next.created),
+            announces: false,
+        };
+        let wall = inner.context.env().clock.wall();
+        let Ok(fence) = Fence::after(None, wall.max(next.request.proposal)) else {
+            return Ok(false);
+        };
+        let question = attempt.pass_on((&self.own.key, self.written), next.created, fence);
+        let limit = self.request.limit();
+        let answer = inner.transact(self.client, question, limit).await?;
+        let Some((fence, revision)) = read_pass_on(answer, fence) else {
+            return Ok(false);
+        };
+        // A waiter that has ended is released by its own client.
+        let _ = next.granted.send(HandOver { fence, revision });
+        Ok(true)
+    }
 }
 
 /// Revokes a lease that only this client uses, and only for this owner.
@@ -71,10 +157,13 @@ async fn revoke(
     request: &LockRequest,
     own: &OwnLease,
 ) -> Result<ReleaseReply, Error> {
-    let question = LeaseRevokeRequest { id: own.lease };
+    let question = LeaseRevokeRequest { id: own.lease.id };
     let reply = match client.call(question, request.limit()).await {
         Ok(_) => {
-            inner.used.put(&inner.names, &own.key);
+            // No delete that arrives late finds the key of another owner.
+            if own.holding == Holding::No || own.settled().is_some() {
+                inner.used.put(&inner.names, &own.key);
+            }
             match own.holding {
                 Holding::Here { .. } => ReleaseReply::Released,
                 _ => ReleaseReply::WasLost,
@@ -91,44 +180,6 @@ async fn revoke(
     Ok(reply)
 }
 
-/// Passes the lock to the waiter directly behind the owner, if that is one of this client, and returns whether it got the
-/// lock. One transaction deletes one entry and writes the other. If its answer is lost, the waiter asks the server.
-async fn pass_on(
-    inner: &EtcdInner,
-    client: &EtcdClient,
-    request: &LockRequest,
-    (key, granted): (&[u8], Option<i64>),
-) -> bool {
-    let Some(granted) = granted.filter(|_| request.mode == Mode::Exclusive) else {
-        return false;
-    };
-    let Some(next) = inner.successors.take(request.owner) else {
-        return false;
-    };
-    let attempt = Attempt {
-        names: &inner.names,
-        request: &next.request,
-        lease: next.lease,
-        number: next.number,
-        fence_lease: next.fence_lease,
-        standing: Standing::Queued(next.created),
-        announces: false,
-    };
-    let wall = inner.context.env().clock.wall();
-    let Ok(fence) = Fence::after(None, wall.max(next.request.proposal)) else {
-        return false;
-    };
-    let question = attempt.pass_on((key, granted), next.created, fence);
-    let answer = inner.transact(client, question, request.limit()).await;
-    let passed = answer.ok().and_then(|answer| read_pass_on(answer, fence));
-    let Some((fence, revision)) = passed else {
-        return false;
-    };
-    // A waiter that has ended is released by its own client.
-    let _ = next.granted.send(HandOver { fence, revision });
-    true
-}
-
 /// How often an entry is read again because another client wrote it at the same moment.
 const TRIES: usize = 10;
 
@@ -143,10 +194,10 @@ impl EtcdInner {
                 self.own.remove(request.owner);
                 return Ok(ReleaseReply::WasLost);
             };
-            let key = entry.key.clone();
+            let delete = DeleteRangeRequest::one(&entry.key);
             let question = TxnRequest {
                 compare: vec![Compare::is_at(&entry.key, entry.modified)],
-                success: vec![Operation::Delete(DeleteRangeRequest { key }).into()],
+                success: vec![Operation::Delete(delete).into()],
                 failure: Vec::new(),
             };
             if self.client.call(question, limit).await?.succeeded {

@@ -1,11 +1,13 @@
 use std::time::Duration;
 
 use futures_util::future;
+use leasehold::look::Owner;
 use leasehold::store::{Held, LockRequest, RenewReply, Term};
 use leasehold::{Error, ErrorKind, LostReason, Mode};
 
 use super::inner::EtcdInner;
-use super::leases::{Holding, OwnLease};
+use super::leases::{Holding, OwnLease, seconds};
+use super::pool::Lease;
 use crate::locking::{Entry, EntryState, one_key};
 use crate::proto::{Compare, Operation, PutRequest, TxnRequest};
 
@@ -30,7 +32,7 @@ impl EtcdInner {
         let own = future::join_all(own).await;
         let since = self.now();
         let renewing = own.iter().map(async |own| match own {
-            Ok(Some(own)) => self.client.keep_alive(own.lease, limit).await,
+            Ok(Some(own)) => self.client.keep_alive(own.lease.id, limit).await,
             Ok(None) => Ok(None),
             Err(error) => Err(error.clone()),
         });
@@ -40,8 +42,11 @@ impl EtcdInner {
         let replies = verdicts.map(async |((lease, ttl), found)| {
             let term = ttl.map(|ttl| ttl.map(|ttl| Term::new(since, ttl)));
             let reply = self.verdict(&lease.request, term, found, limit).await;
-            if matches!(reply, RenewReply::Lost(_)) {
-                self.own.remove(lease.request.owner);
+            let owner = lease.request.owner;
+            match &reply {
+                RenewReply::Renewed(term) => self.own.renewed(owner, *term),
+                RenewReply::Lost(_) => drop(self.own.remove(owner)),
+                RenewReply::Unknown(_) => {}
             }
             reply
         });
@@ -67,7 +72,7 @@ impl EtcdInner {
                 RenewReply::Renewed(term)
             }
             (Ok(Some(term)), Some(entry)) if request.mode == Mode::Shared => {
-                match self.share(entry, limit).await {
+                match self.share(entry, request.owner, limit).await {
                     Ok(()) => RenewReply::Renewed(term),
                     Err(error) => RenewReply::Unknown(error),
                 }
@@ -96,8 +101,13 @@ impl EtcdInner {
         Ok(entry.map(|entry| {
             let own = OwnLease {
                 key: entry.key,
-                lease: entry.lease,
+                lease: Lease {
+                    id: entry.lease,
+                    seconds: seconds(request.ttl),
+                    term: Term::new(self.now(), Duration::ZERO),
+                },
                 holding: Holding::Elsewhere,
+                releases: 0,
             };
             self.own.insert(request.owner, own.clone());
             own
@@ -137,14 +147,14 @@ impl EtcdInner {
             let lock = lease.request.key.as_str();
             let mut kvs = range.kvs.into_iter();
             let entry = kvs.find_map(|kv| Entry::read(&self.names, lock, kv));
-            Ok(entry.filter(|entry| is_of(entry, &lease.request, own.lease)))
+            Ok(entry.filter(|entry| is_of(entry, &lease.request, own.lease.id)))
         });
         read.collect()
     }
 
     /// Makes an exclusive entry a shared one. Readers look past it from then on. It keeps its place in the queue, so no
     /// writer can come in between.
-    async fn share(&self, entry: Entry, limit: Duration) -> Result<(), Error> {
+    async fn share(&self, entry: Entry, owner: Owner, limit: Duration) -> Result<(), Error> {
         let Some(stored) = entry.stored else {
             return Ok(());
         };
@@ -159,8 +169,10 @@ impl EtcdInner {
             success: vec![Operation::Put(put).into()],
             failure: Vec::new(),
         };
+        self.own.writes(owner, None);
         let answer = self.client.call(question, limit).await?;
         if answer.succeeded {
+            self.own.writes(owner, Some(answer.revision()));
             return Ok(());
         }
         let text = "the entry of the lock changed while it became shared";

@@ -12,6 +12,7 @@ mod full;
 mod guarded;
 mod leases;
 mod neighbours;
+mod pooled;
 mod runtimes;
 mod servers;
 mod successors;
