@@ -23,6 +23,17 @@ impl Settings {
         leasehold_credentials::check_files(self.tls.as_ref(), self.login.as_ref())
     }
 
+    /// Returns whether the server may know the user of the client, and check its rights.
+    pub(crate) fn names_a_user(&self) -> bool {
+        let has_certificate = match &self.tls {
+            None => false,
+            Some(TlsSource::Files(files)) => files.identity.is_some(),
+            // A configuration of the program may have a certificate, too.
+            Some(_) => true,
+        };
+        self.login.is_some() || has_certificate
+    }
+
     /// Returns the request that shows whether a server answers, and whether it reaches its leader. Its key never exists.
     pub(crate) fn probe(&self) -> RangeRequest {
         let key = format!("{}{}probe", self.prefix, Key::RESERVED_PREFIX);

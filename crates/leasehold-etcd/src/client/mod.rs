@@ -1,5 +1,6 @@
 //! The connection of a client to one of the servers, and what is sent on it.
 
+mod batches;
 mod caller;
 mod channel;
 mod connection;
@@ -23,6 +24,7 @@ use tokio::sync::oneshot;
 
 use crate::proto::Unary;
 use crate::settings::Settings;
+use batches::Batches;
 pub(crate) use connection::Connection;
 use connector::Connector;
 pub(crate) use failure::Failure;
@@ -34,6 +36,7 @@ pub(crate) struct EtcdClient {
     context: SessionContext,
     /// What it calls with if the runtime of its context cannot drive connections.
     fallback: Option<Arc<Self>>,
+    batches: Batches,
     /// The last attempt to connect. All who want a connection meanwhile wait for it.
     connecting: Mutex<Option<Connecting>>,
 }
@@ -57,6 +60,7 @@ impl EtcdClient {
             connector: Arc::new(Connector::new(settings, context.clone(), server)),
             context,
             fallback,
+            batches: Batches::default(),
             connecting: Mutex::default(),
         }
     }

@@ -213,7 +213,7 @@ fn read_draw(answer: TxnResponse, fence: Fence) -> Option<Step> {
     let revision = answer.revision();
     let nested = |answer: TxnResponse| match answer.responses.into_iter().next()?.answer? {
         OperationAnswer::Txn(nested) => Some(nested),
-        OperationAnswer::Range(_) => None,
+        _ => None,
     };
     let first = nested(answer)?;
     if first.succeeded {

@@ -1,6 +1,6 @@
 //! Keys, values and transactions.
 
-use super::{ResponseHeader, unary};
+use super::{ResponseHeader, Unary, unary};
 
 unary! {
     RangeRequest => RangeResponse, "KV/Range";
@@ -120,10 +120,10 @@ pub(crate) enum Operation {
     Txn(TxnRequest),
 }
 
-/// The answer to one operation of a transaction. Puts and deletes have nothing to say.
+/// The answer to one operation of a transaction. Puts have nothing to say.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct ResponseOp {
-    #[prost(oneof = "OperationAnswer", tags = "1, 4")]
+    #[prost(oneof = "OperationAnswer", tags = "1, 3, 4")]
     pub(crate) answer: Option<OperationAnswer>,
 }
 
@@ -131,8 +131,45 @@ pub(crate) struct ResponseOp {
 pub(crate) enum OperationAnswer {
     #[prost(message, tag = "1")]
     Range(RangeResponse),
+    #[prost(message, tag = "3")]
+    Delete(DeleteRangeResponse),
     #[prost(message, tag = "4")]
     Txn(TxnResponse),
+}
+
+/// A request that can be an operation of a transaction.
+pub(crate) trait Batchable: Unary {
+    fn into_operation(self) -> Operation;
+
+    /// Reads the answer to the operation. A nested answer has no revision; the header of the transaction has it.
+    fn read(answer: OperationAnswer, header: ResponseHeader) -> Option<Self::Answer>;
+}
+
+impl Batchable for TxnRequest {
+    fn into_operation(self) -> Operation {
+        Operation::Txn(self)
+    }
+
+    fn read(answer: OperationAnswer, header: ResponseHeader) -> Option<TxnResponse> {
+        let OperationAnswer::Txn(mut answer) = answer else {
+            return None;
+        };
+        answer.header = Some(header);
+        Some(answer)
+    }
+}
+
+impl Batchable for DeleteRangeRequest {
+    fn into_operation(self) -> Operation {
+        Operation::Delete(self)
+    }
+
+    fn read(answer: OperationAnswer, _: ResponseHeader) -> Option<DeleteRangeResponse> {
+        match answer {
+            OperationAnswer::Delete(answer) => Some(answer),
+            _ => None,
+        }
+    }
 }
 
 /// A condition of a transaction. With a range it must hold for each key of the range.

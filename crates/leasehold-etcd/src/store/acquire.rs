@@ -22,7 +22,7 @@ use crate::locking::{
 /// One call of `acquire`.
 struct Acquiring<'a> {
     inner: &'a Arc<EtcdInner>,
-    client: &'a EtcdClient,
+    client: &'a Arc<EtcdClient>,
     request: &'a Arc<LockRequest>,
     progress: &'a Progress<'a>,
     /// The other waiters of this client for the lock; `None` if the request does not wait.
@@ -257,7 +257,8 @@ impl<'a> Acquiring<'a> {
             .shared_lease(self.client, SharedLease::Fences, limit);
         self.attempt.fence_lease = fence_lease.await?;
         let question = self.attempt.take(condition, fence);
-        let asked = self.inner.transact(self.client, question, limit);
+        let question = (&**self.request, question);
+        let asked = self.inner.transact_batched(self.client, question);
         let (answer, renewed) = future::join(asked, self.renewed_term()).await;
         let answer = match answer {
             Err(Failure::NoLease) if self.is_pooled && !self.has_entry() => {

@@ -190,9 +190,23 @@ impl EtcdInner {
         limit: Duration,
     ) -> Result<TxnResponse, Failure> {
         let answer = client.call(question, limit).await;
-        if matches!(answer, Err(Failure::NoLease)) {
+        answer.inspect_err(|failure| self.failed(failure))
+    }
+
+    /// The same for a transaction of a request for one lock.
+    pub(super) async fn transact_batched(
+        &self,
+        client: &Arc<EtcdClient>,
+        (request, question): (&LockRequest, TxnRequest),
+    ) -> Result<TxnResponse, Failure> {
+        let limit = request.limit();
+        let answer = client.call_batched(&request.key, question, limit).await;
+        answer.inspect_err(|failure| self.failed(failure))
+    }
+
+    fn failed(&self, failure: &Failure) {
+        if matches!(failure, Failure::NoLease) {
             self.forget_shared_leases();
         }
-        answer
     }
 }

@@ -45,7 +45,7 @@ pub(super) async fn release(
 /// The release of a holder whose requests have all been answered.
 struct Releasing<'a> {
     inner: &'a EtcdInner,
-    client: &'a EtcdClient,
+    client: &'a Arc<EtcdClient>,
     request: &'a LockRequest,
     own: OwnLease,
     /// When the entry was written last.
@@ -77,7 +77,8 @@ impl Releasing<'_> {
             key: self.own.key.clone(),
             prev_kv: true,
         };
-        let deleting = self.client.call(question, self.request.limit());
+        let (lock, limit) = (&self.request.key, self.request.limit());
+        let deleting = self.client.call_batched(lock, question, limit);
         let deleted = deleting.await?.prev_kvs.into_iter().next();
         let is_own = |kv: &KeyValue| kv.lease == self.own.lease.id;
         if let Some(kv) = deleted.as_ref().filter(|kv| is_own(kv))
@@ -139,8 +140,8 @@ impl Releasing<'_> {
             return Ok(false);
         };
         let question = attempt.pass_on((&self.own.key, self.written), next.created, fence);
-        let limit = self.request.limit();
-        let answer = inner.transact(self.client, question, limit).await?;
+        let question = (self.request, question);
+        let answer = inner.transact_batched(self.client, question).await?;
         let Some((fence, revision)) = read_pass_on(answer, fence) else {
             return Ok(false);
         };

@@ -5,6 +5,7 @@
 )]
 
 mod access;
+mod batches;
 mod breaking;
 mod crowd;
 mod foreign;
