@@ -51,7 +51,7 @@ impl Names {
         Self { prefix }
     }
 
-    /// Returns the key with this number in the directory of a lock. A number is the id of a lease, often of an earlier one.
+    /// Returns the key with this number in the directory of a lock. Numbers are random, and used again.
     pub(crate) fn entry(&self, lock: &Key, position: Position, number: i64) -> Vec<u8> {
         let letter = position.letter();
         self.directory(lock, &format!("{letter}{number:x}"))
