@@ -9,7 +9,7 @@ const BUDGET: [(&str, usize, usize); 17] = [
     ("crates/leasehold", 8450, 8450),
     ("crates/leasehold-cli", 15100, 13550),
     ("crates/leasehold-credentials", 750, 400),
-    ("crates/leasehold-etcd", 4300, 2000),
+    ("crates/leasehold-etcd", 4800, 2550),
     ("crates/leasehold-fakeredis", 2400, 950),
     ("crates/leasehold-file", 3650, 4050),
     ("crates/leasehold-model", 2550, 250),

@@ -32,7 +32,7 @@ struct Gathered {
     answer: oneshot::Sender<Outcome>,
 }
 
-/// What became of a request in a batch.
+/// The outcome of a request in a batch.
 #[derive(Debug)]
 enum Outcome {
     Answered(Box<OperationAnswer>, ResponseHeader),
@@ -62,7 +62,7 @@ const ALONE_MAX: usize = 2;
 const BATCH_MAX: usize = 60;
 
 impl Batches {
-    /// Decides how a request about a lock is sent. A batch has one request about each lock at most: all conditions in a
+    /// Decides how a request about a lock is sent. No batch contains two requests about one lock: all conditions in a
     /// transaction are about the time before it.
     fn enter(&self, lock: &Key, request: &impl Batchable, limit: Duration) -> Way<'_> {
         let mut state = locked(&self.0);

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use futures_util::future;
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Permits, Progress, Term};
+use leasehold::store::{AcquireError, Grant, LockRequest, Permits, Progress, Term};
 use leasehold::{Effect, Error, ErrorKind, Fence, Mode};
 
 use super::crowds::Member;
@@ -12,11 +12,10 @@ use super::leases::{Holding, OwnLease, seconds};
 use super::pool::Lease;
 use super::release;
 use super::successors::{HandOver, Succession, Successor};
-use super::waiting::{Told, Waiting, told};
+use super::waiting::{Told, Waiting, busy, told};
 use crate::client::{EtcdClient, Failure, Watch, WatchedKeys};
 use crate::locking::{
-    Attempt, Condition, Decision, Entry, Position, SharedLease, Snapshot, Standing, Step,
-    random_number,
+    Attempt, Condition, Decision, Position, SharedLease, Snapshot, Standing, Step, random_number,
 };
 
 /// One call of `acquire`.
@@ -73,7 +72,7 @@ pub(super) async fn acquire(
         Standing::Newcomer
     };
     let pooled = inner.pool.take(seconds(request.ttl), inner.now());
-    let lease = pooled.unwrap_or_else(|| not_granted(inner, request));
+    let lease = pooled.unwrap_or_else(|| inner.new_lease(request));
     let number = random_number(request.owner);
     let mut attempt = Attempt {
         names: &inner.names,
@@ -86,19 +85,9 @@ pub(super) async fn acquire(
     };
     attempt.number = inner.used.take(&request.key, attempt.position(), number);
     // From now on, a release of the request revokes the lease.
-    let own = OwnLease {
-        key: attempt.key(),
-        lease,
-        holding: Holding::No,
-        releases: 0,
-    };
+    let own = OwnLease::new(attempt.key(), lease, Holding::No);
     inner.own.insert(request.owner, own);
-    let leases = Box::pin(leases(
-        inner,
-        client,
-        request,
-        pooled.map(|lease| lease.term),
-    ));
+    let leases = Box::pin(inner.leases(client, request, pooled));
     let (term, fence_lease) = leases.await.inspect_err(|error| {
         if error.effect() == Effect::None {
             inner.own.remove(request.owner);
@@ -130,50 +119,9 @@ pub(super) async fn acquire(
     drop(entering);
     let answer = acquiring.run(first).await;
     if let Err(AcquireError::Busy(_)) = answer {
-        match acquiring.attempt.standing.created() {
-            None if !acquiring.is_unsure => {
-                let is_unused = inner.own.end(request.owner, 0);
-                let own = (&*acquiring.attempt.key(), acquiring.lease);
-                inner.give_back(client, own, is_unused);
-            }
-            _ => {
-                let released = Box::pin(release::release(inner, request)).await;
-                released.map_err(Error::with_unknown_effect)?;
-            }
-        }
+        acquiring.leave().await?;
     }
     answer
-}
-
-/// Returns the lease that a request asks for if it finds none in the pool.
-fn not_granted(inner: &EtcdInner, request: &LockRequest) -> Lease {
-    Lease {
-        id: random_number(request.owner),
-        seconds: seconds(request.ttl),
-        term: Term::new(inner.now(), Duration::ZERO),
-    }
-}
-
-/// Asks for the lease of a request, unless the pool had one with a `pooled` term, and for that of the fences.
-async fn leases(
-    inner: &EtcdInner,
-    client: &EtcdClient,
-    request: &LockRequest,
-    pooled: Option<Term>,
-) -> Result<(Term, i64), Error> {
-    let fence_lease = inner.shared_lease(client, SharedLease::Fences, request.limit());
-    let lease = async {
-        match pooled {
-            Some(term) => Ok(term),
-            None => inner.grant_lease(client, request).await,
-        }
-    };
-    match future::join(lease, fence_lease).await {
-        (Ok(term), Ok(fence_lease)) => Ok((term, fence_lease)),
-        (Err(error), _) => Err(error),
-        // The lease of the request may exist.
-        (Ok(_), Err(error)) => Err(error.with_unknown_effect()),
-    }
 }
 
 impl<'a> Acquiring<'a> {
@@ -221,15 +169,11 @@ impl<'a> Acquiring<'a> {
             self.attempt.standing,
             Standing::Barging | Standing::Ahead(_)
         );
-        let own = OwnLease {
-            key: self.attempt.key(),
-            lease: self.lease,
-            holding: Holding::Here {
-                written: (!self.is_unsure).then_some(revision),
-                passes_on: in_queue,
-            },
-            releases: 0,
+        let holding = Holding::Here {
+            written: (!self.is_unsure).then_some(revision),
+            passes_on: in_queue,
         };
+        let own = OwnLease::new(self.attempt.key(), self.lease, holding);
         self.inner.own.insert(self.request.owner, own);
         Grant::new(fence, self.lease.term)
     }
@@ -297,14 +241,9 @@ impl<'a> Acquiring<'a> {
     /// Has a lease granted in place of that of the pool, which ended. The transaction that named it had no effect.
     async fn grant_lease(&mut self) -> Result<(), Error> {
         self.is_pooled = false;
-        self.lease = not_granted(self.inner, self.request);
+        self.lease = self.inner.new_lease(self.request);
         self.attempt.lease = self.lease.id;
-        let own = OwnLease {
-            key: self.attempt.key(),
-            lease: self.lease,
-            holding: Holding::No,
-            releases: 0,
-        };
+        let own = OwnLease::new(self.attempt.key(), self.lease, Holding::No);
         self.inner.own.insert(self.request.owner, own);
         let granted = self.inner.grant_lease(self.client, self.request);
         self.lease.term = granted.await?;
@@ -468,6 +407,21 @@ impl<'a> Acquiring<'a> {
         }
     }
 
+    /// Ends an attempt that found the lock busy.
+    async fn leave(&self) -> Result<(), Error> {
+        if self.has_entry() || self.is_unsure {
+            let releasing = Box::pin(release::release(self.inner, self.request));
+            return releasing
+                .await
+                .map(drop)
+                .map_err(Error::with_unknown_effect);
+        }
+        let is_unused = self.inner.own.end(self.request.owner, 0);
+        let own = (&*self.attempt.key(), self.lease);
+        self.inner.give_back(self.client, own, is_unused);
+        Ok(())
+    }
+
     fn has_entry(&self) -> bool {
         self.attempt.standing.created().is_some()
     }
@@ -543,13 +497,3 @@ const OUTAGE_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration
 
 /// The pause before the lock is tried again, after others were faster.
 const TRY_PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
-
-/// Names the holder, if what was read says who it is.
-fn busy(snapshot: &Snapshot, decision: &Decision) -> Busy {
-    let nearest = match decision {
-        Decision::Behind(entry) => Some(&**entry),
-        _ => None,
-    };
-    let mut known = nearest.into_iter().chain(snapshot.first());
-    Busy::by(known.find(|entry| entry.is_held()).and_then(Entry::owner))
-}

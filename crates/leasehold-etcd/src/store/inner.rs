@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future;
 use leasehold::Error;
 use leasehold::clock::{BootInstant, within};
 use leasehold::store::{BoxFuture, LockRequest, PerRuntime, SessionContext, Term, locked};
@@ -75,6 +76,38 @@ impl EtcdInner {
 
     pub(super) fn now(&self) -> BootInstant {
         self.context.env().clock.now()
+    }
+
+    /// Returns the lease that a request asks for if it finds none in the pool.
+    pub(super) fn new_lease(&self, request: &LockRequest) -> Lease {
+        Lease {
+            id: random_number(request.owner),
+            seconds: seconds(request.ttl),
+            term: Term::new(self.now(), Duration::ZERO),
+        }
+    }
+
+    /// Asks for the lease of a request, unless it has a `pooled` one, and for that of the fences. Returns the term of the former, and
+    /// the id of the latter.
+    pub(super) async fn leases(
+        &self,
+        client: &EtcdClient,
+        request: &LockRequest,
+        pooled: Option<Lease>,
+    ) -> Result<(Term, i64), Error> {
+        let fence_lease = self.shared_lease(client, SharedLease::Fences, request.limit());
+        let lease = async {
+            match pooled {
+                Some(lease) => Ok(lease.term),
+                None => self.grant_lease(client, request).await,
+            }
+        };
+        match future::join(lease, fence_lease).await {
+            (Ok(term), Ok(fence_lease)) => Ok((term, fence_lease)),
+            (Err(error), _) => Err(error),
+            // The lease of the request may exist.
+            (Ok(_), Err(error)) => Err(error.with_unknown_effect()),
+        }
     }
 
     /// Asks for a new lease for a request. No key is sent before the answer: once the lease was granted, a revocation

@@ -87,6 +87,15 @@ impl OwnLeases {
 }
 
 impl OwnLease {
+    pub(super) fn new(key: Vec<u8>, lease: Lease, holding: Holding) -> Self {
+        Self {
+            key,
+            lease,
+            holding,
+            releases: 0,
+        }
+    }
+
     pub(super) fn writes(&mut self, now_written: Option<i64>) {
         if let Holding::Here { written, passes_on } = &mut self.holding {
             *written = now_written;

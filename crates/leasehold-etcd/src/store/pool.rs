@@ -14,7 +14,7 @@ pub(super) struct Lease {
 }
 
 /// The leases of the client that hold no lock. Nothing renews them, so they end by themselves. A lease comes here only if the
-/// server has answered all requests that name it: whatever arrives late would take effect.
+/// server has answered all requests that name it: a late request would take effect.
 #[derive(Debug, Default)]
 pub(super) struct LeasePool(Mutex<Idle>);
 
@@ -50,7 +50,7 @@ impl LeasePool {
         idle.is_used && idle.leases.iter().filter(is_in_the_way).count() < IDLE_MAX
     }
 
-    /// Adds a lease. If there is no room, returns the one that the caller has to revoke: one with another TTL, or this one.
+    /// Adds a lease. If there is no room, returns a lease that the caller has to revoke: this one, or one with another TTL.
     pub(super) fn put(&self, lease: Lease, now: BootInstant) -> Option<i64> {
         if !self.has_room(lease.seconds, now) {
             return Some(lease.id);

@@ -99,16 +99,12 @@ impl EtcdInner {
         // Another process took the lock.
         let entry = self.find_entry(request).await?;
         Ok(entry.map(|entry| {
-            let own = OwnLease {
-                key: entry.key,
-                lease: Lease {
-                    id: entry.lease,
-                    seconds: seconds(request.ttl),
-                    term: Term::new(self.now(), Duration::ZERO),
-                },
-                holding: Holding::Elsewhere,
-                releases: 0,
+            let lease = Lease {
+                id: entry.lease,
+                seconds: seconds(request.ttl),
+                term: Term::new(self.now(), Duration::ZERO),
             };
+            let own = OwnLease::new(entry.key, lease, Holding::Elsewhere);
             self.own.insert(request.owner, own.clone());
             own
         }))

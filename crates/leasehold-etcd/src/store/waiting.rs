@@ -1,8 +1,8 @@
 use leasehold::Mode;
-use leasehold::store::{LockRequest, Permits};
+use leasehold::store::{Busy, LockRequest, Permits};
 
 use crate::client::{EtcdClient, Watch, WatchedKeys};
-use crate::locking::{Decision, Entry, Names};
+use crate::locking::{Decision, Entry, Names, Snapshot};
 use crate::proto::Event;
 
 /// What a waiter waits for.
@@ -100,4 +100,14 @@ pub(super) async fn told(
         }
     };
     told.await.unwrap_or(Told::Nothing)
+}
+
+/// Names the holder, if what was read says who it is.
+pub(super) fn busy(snapshot: &Snapshot, decision: &Decision) -> Busy {
+    let nearest = match decision {
+        Decision::Behind(entry) => Some(&**entry),
+        _ => None,
+    };
+    let mut known = nearest.into_iter().chain(snapshot.first());
+    Busy::by(known.find(|entry| entry.is_held()).and_then(Entry::owner))
 }
