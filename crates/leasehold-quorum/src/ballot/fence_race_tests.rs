@@ -3,11 +3,8 @@
 use std::collections::HashSet;
 
 use super::fence_race::ROUNDS;
+use super::tests::{asks, fence, won};
 use super::*;
-
-fn fence(value: u64) -> Fence {
-    Fence::new(value).unwrap()
-}
 
 fn everybody(_: MemberIndex) -> bool {
     true
@@ -177,11 +174,12 @@ fn worlds() -> impl Iterator<Item = (usize, usize, u64)> {
     })
 }
 
-#[test]
-fn fences_are_unique_and_grow() {
+/// Runs attempts in each order. The last member refuses them all if `refuses`.
+fn assert_fences_are_unique_and_grow(refuses: bool) {
     let (mut all, mut granted) = (0, 0);
     for (members, lock_requests, seed) in worlds() {
         let mut run = Run::new(members, seed);
+        run.refuses = refuses;
         run.fails = seed % 2 == 1;
         run.run(lock_requests);
         let what = format!(
@@ -202,29 +200,18 @@ fn fences_are_unique_and_grow() {
     }
     assert!(
         granted * 100 > all * 99,
-        "{granted} of {all} that nothing kept out"
+        "{granted} of {all}, and no member failed"
     );
 }
 
 #[test]
+fn fences_are_unique_and_grow() {
+    assert_fences_are_unique_and_grow(false);
+}
+
+#[test]
 fn bare_majority_suffices_for_all_readers() {
-    let (mut all, mut granted) = (0, 0);
-    for (members, lock_requests, seed) in worlds() {
-        let mut run = Run::new(members, seed);
-        run.refuses = true;
-        run.fails = seed % 2 == 1;
-        run.run(lock_requests);
-        assert!(run.ends.iter().all(Option::is_some), "{:?}", run.ends);
-        assert!(!run.has_one_fence_twice(), "{:?}", run.ends);
-        if !run.fails {
-            all += lock_requests;
-            granted += run.fences().len();
-        }
-    }
-    assert!(
-        granted * 100 > all * 99,
-        "{granted} of {all} that a majority let in"
-    );
+    assert_fences_are_unique_and_grow(true);
 }
 
 #[test]
@@ -238,118 +225,91 @@ fn unattributed_confirmations_duplicate_a_fence() {
     assert!(twice.count() > 0, "what this is all for does not happen");
 }
 
-#[test]
-fn conflict_in_bare_majority_leads_to_another_fence() {
-    let mut ballot = torn(8, 9);
-    ballot.vote(2.into(), Vote::Busy);
-    assert_eq!(
-        ballot.decide(everybody),
-        Decision::Confirm(fence(9), vec![0.into()])
-    );
-    ballot.confirm(
-        0.into(),
-        fence(9),
-        Some(FenceConfirmation::Conflict(fence(11))),
-    );
-    assert_eq!(
-        ballot.decide(everybody),
-        Decision::Confirm(fence(12), vec![0.into(), 1.into()])
-    );
-    ballot.confirm(
-        0.into(),
-        fence(12),
-        Some(FenceConfirmation::Conflict(fence(12))),
-    );
-    assert_eq!(
-        ballot.decide(everybody),
-        Decision::Wait,
-        "the other may say more"
-    );
-    ballot.confirm(1.into(), fence(12), Some(FenceConfirmation::Confirmed));
-    assert_eq!(
-        ballot.decide(everybody),
-        Decision::Confirm(fence(13), vec![0.into(), 1.into()])
-    );
-}
+/// A ballot of three members.
+struct Torn(Ballot);
 
-/// Returns a ballot of three members. The first two gave it these numbers.
-fn torn(one: u64, two: u64) -> Ballot {
+/// The first two members gave these numbers.
+fn torn(one: u64, two: u64) -> Torn {
     let mut ballot = Ballot::held_together(3, 0);
     ballot.vote(0.into(), Vote::Granted(fence(one)));
     ballot.decide(everybody);
     ballot.vote(1.into(), Vote::Granted(fence(two)));
-    ballot
+    Torn(ballot)
+}
+
+impl Torn {
+    fn decide(&mut self) -> Decision {
+        self.0.decide(everybody)
+    }
+
+    fn confirm(&mut self, member: usize, asked: u64, answer: FenceConfirmation) {
+        self.0.confirm(member.into(), fence(asked), Some(answer));
+    }
+
+    fn conflict(&mut self, member: usize, asked: u64, taken: u64) {
+        self.confirm(member, asked, FenceConfirmation::Conflict(fence(taken)));
+    }
+}
+
+#[test]
+fn conflict_in_bare_majority_leads_to_another_fence() {
+    let mut ballot = torn(8, 9);
+    ballot.0.vote(2.into(), Vote::Busy);
+    assert_eq!(ballot.decide(), asks(9, &[0]));
+    ballot.conflict(0, 9, 11);
+    assert_eq!(ballot.decide(), asks(12, &[0, 1]));
+    ballot.conflict(0, 12, 12);
+    assert_eq!(ballot.decide(), Decision::Wait, "the other may say more");
+    ballot.confirm(1, 12, FenceConfirmation::Confirmed);
+    assert_eq!(ballot.decide(), asks(13, &[0, 1]));
 }
 
 #[test]
 fn fence_of_another_owner_is_skipped() {
     // A arrives first at the first and the third member, B at the second.
     let mut b = torn(9, 8);
-    assert_eq!(
-        b.decide(everybody),
-        Decision::Confirm(fence(9), vec![1.into()])
-    );
-    b.vote(2.into(), Vote::Granted(fence(9)));
-    assert_eq!(b.decide(everybody), Decision::Won(fence(9)));
+    assert_eq!(b.decide(), asks(9, &[1]));
+    b.0.vote(2.into(), Vote::Granted(fence(9)));
+    assert_eq!(b.decide(), won(9));
 
     let mut a = torn(8, 9);
-    assert_eq!(
-        a.decide(everybody),
-        Decision::Confirm(fence(9), vec![0.into()])
-    );
-    a.confirm(
-        0.into(),
-        fence(9),
-        Some(FenceConfirmation::Conflict(fence(11))),
-    );
-    assert_eq!(
-        a.decide(everybody),
-        Decision::Confirm(fence(12), vec![0.into(), 1.into()])
-    );
-    a.confirm(1.into(), fence(12), Some(FenceConfirmation::Confirmed));
-    assert_eq!(a.decide(everybody), Decision::Wait);
-    a.confirm(0.into(), fence(12), Some(FenceConfirmation::Confirmed));
-    assert_eq!(a.decide(everybody), Decision::Won(fence(12)));
+    assert_eq!(a.decide(), asks(9, &[0]));
+    a.conflict(0, 9, 11);
+    assert_eq!(a.decide(), asks(12, &[0, 1]));
+    a.confirm(1, 12, FenceConfirmation::Confirmed);
+    assert_eq!(a.decide(), Decision::Wait);
+    a.confirm(0, 12, FenceConfirmation::Confirmed);
+    assert_eq!(a.decide(), won(12));
 }
 
 #[test]
 fn late_confirmation_counts_only_as_failure() {
     let mut ballot = torn(8, 9);
-    ballot.vote(2.into(), Vote::Granted(fence(8)));
-    assert_eq!(
-        ballot.decide(everybody),
-        Decision::Confirm(fence(9), vec![0.into(), 2.into()])
-    );
-    ballot.confirm(
-        0.into(),
-        fence(9),
-        Some(FenceConfirmation::Conflict(fence(9))),
-    );
-    assert_eq!(
-        ballot.decide(everybody),
-        Decision::Confirm(fence(10), vec![0.into(), 1.into(), 2.into()])
-    );
-    ballot.confirm(2.into(), fence(9), Some(FenceConfirmation::Confirmed));
-    ballot.confirm(0.into(), fence(10), Some(FenceConfirmation::Confirmed));
-    assert_eq!(ballot.decide(everybody), Decision::Wait);
-    ballot.confirm(1.into(), fence(9), None);
-    assert_eq!(ballot.decide(everybody), Decision::Wait);
-    ballot.confirm(2.into(), fence(10), Some(FenceConfirmation::NotHeld));
-    assert_eq!(ballot.decide(everybody), Decision::NoQuorum);
+    ballot.0.vote(2.into(), Vote::Granted(fence(8)));
+    assert_eq!(ballot.decide(), asks(9, &[0, 2]));
+    ballot.conflict(0, 9, 9);
+    assert_eq!(ballot.decide(), asks(10, &[0, 1, 2]));
+    ballot.confirm(2, 9, FenceConfirmation::Confirmed);
+    ballot.confirm(0, 10, FenceConfirmation::Confirmed);
+    assert_eq!(ballot.decide(), Decision::Wait);
+    ballot.0.confirm(1.into(), fence(9), None);
+    assert_eq!(ballot.decide(), Decision::Wait);
+    ballot.confirm(2, 10, FenceConfirmation::NotHeld);
+    assert_eq!(ballot.decide(), Decision::NoQuorum);
 }
 
 #[test]
 fn repeated_fence_conflicts_end_the_attempt() {
     let mut ballot = torn(8, 9);
-    ballot.vote(2.into(), Vote::Busy);
+    ballot.0.vote(2.into(), Vote::Busy);
     let mut rounds = 0;
     let end = loop {
-        match ballot.decide(everybody) {
+        match ballot.decide() {
             Decision::Confirm(asked, members) => {
                 rounds += 1;
                 let taken = Some(FenceConfirmation::Conflict(fence(asked.get() + 7)));
                 let each = members.into_iter();
-                each.for_each(|member| ballot.confirm(member, asked, taken));
+                each.for_each(|member| ballot.0.confirm(member, asked, taken));
             }
             end => break end,
         }

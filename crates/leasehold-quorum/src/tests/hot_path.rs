@@ -7,10 +7,10 @@ fn free_lock_is_taken_by_plain_commands() {
     let mut fixture = Fixture::new(3);
     let (lock_request, _) = fixture.attempt();
     for member in 0..3 {
-        let [Request::TryAcquire { proposal, .. }] = fixture.sent(member)[..] else {
-            panic!("{:?}", fixture.sent(member));
-        };
-        assert_eq!(*proposal, lock_request.owner.since().as_micros() + 1);
+        assert_eq!(
+            fixture.asked(member).proposal,
+            lock_request.owner.since().as_micros() + 1
+        );
     }
 }
 
@@ -22,16 +22,9 @@ fn busy_member_gets_script_with_next_proposal() {
     assert_eq!(fixture.kinds(0), ["try"]);
     for member in 0..3 {
         fixture.reply(member, refused());
-        let [
-            Request::Acquire {
-                proposal, position, ..
-            },
-        ] = fixture.sent(member)[..]
-        else {
-            panic!("{member}: {:?}", fixture.sent(member));
-        };
-        assert_eq!(*proposal, lock_request.owner.since().as_micros() + 2);
-        assert!(matches!(position, Position::Ticket(_)));
+        let asked = fixture.asked(member);
+        assert_eq!(asked.proposal, lock_request.owner.since().as_micros() + 2);
+        assert!(matches!(asked.position, Some(Position::Ticket(_))));
     }
 }
 
@@ -52,9 +45,7 @@ fn lock_that_was_busy_gets_no_plain_commands() {
 #[test]
 fn contended_release_stops_plain_commands() {
     let mut fixture = Fixture::new(3);
-    let (lock_request, id) = fixture.attempt();
-    fixture.reply_all(&[0, 1, 2], &granted(7));
-    fixture.acquired(id).expect("a lease");
+    let lock_request = fixture.held();
     fixture.release(&lock_request);
     fixture.reply_all(&[0, 1, 2], &Reply::Contended);
     fixture.reply_all(&[0, 1, 2], &released(true));
@@ -93,9 +84,7 @@ fn own_waiter_stops_plain_commands() {
 #[test]
 fn release_before_own_waiter_stops_plain_commands() {
     let mut fixture = Fixture::new(1);
-    let (lock_request, id) = fixture.attempt();
-    fixture.reply(0, granted(7));
-    fixture.acquired(id).expect("a lease");
+    let lock_request = fixture.held();
     let (_, waiter) = fixture.wait();
     fixture.pass_without_timers(1_001);
     fixture.release(&lock_request);
@@ -129,9 +118,7 @@ fn new_client_sends_no_plain_commands() {
 fn new_client_takes_known_lock_with_plain_commands() {
     let mut fixture = Fixture::disconnected(3);
     (0..3).for_each(|member| fixture.connect(member));
-    let (lock_request, id) = fixture.attempt();
-    fixture.reply_all(&[0, 1, 2], &granted(7));
-    fixture.acquired(id).expect("a lease");
+    let lock_request = fixture.held();
     fixture.release(&lock_request);
     fixture.reply_all(&[0, 1, 2], &released(true));
     fixture.attempt();
@@ -196,10 +183,7 @@ fn counter_expiry_is_set_every_ten_minutes() {
     let mut fixture = Fixture::new(3);
     let expires = |fixture: &mut Fixture| {
         fixture.attempt();
-        let is_set = matches!(
-            fixture.sent(0)[..],
-            [Request::TryAcquire { expire: true, .. }]
-        );
+        let is_set = fixture.asked(0).expire;
         fixture.reply_all(&[0, 1, 2], &refused());
         // The attempt ended before its last answer.
         fixture.reply(2, released(false));
@@ -224,10 +208,7 @@ fn counter_in_other_data_gets_an_expiry() {
     fixture.attempt();
     // The members are asked alike.
     for member in 0..3 {
-        let [Request::TryAcquire { expire, .. }] = fixture.sent(member)[..] else {
-            panic!("{:?}", fixture.sent(member));
-        };
-        assert!(*expire, "member {member}");
+        assert!(fixture.asked(member).expire, "member {member}");
     }
 }
 

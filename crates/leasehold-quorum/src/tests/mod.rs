@@ -20,9 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_types::{
-    BootInstant, Busy, ClientId, ClientInfo, Entropy, Error, ErrorKind, Fence, FenceConfirmation,
-    Incarnation, Key, LockRequest, MemberId, MemberSet, MemberStatus, Mode, Owner, PermitSlot,
-    Permits, RunId, Sample, WallTime,
+    BootInstant, Busy, ClientId, ClientInfo, Effect, Entropy, Error, ErrorKind, Fence,
+    FenceConfirmation, Held, Incarnation, Key, LockRequest, LostReason, MemberId, MemberSet,
+    MemberStatus, Mode, Owner, PermitSlot, Permits, ReleaseReply, RenewReply, RunId, Sample,
+    WallTime,
 };
 
 use crate::*;
@@ -200,6 +201,21 @@ impl Fixture {
         (lock_request, id)
     }
 
+    /// Takes the lock. All members grant it with the fence 7.
+    pub(super) fn held(&mut self) -> Arc<LockRequest> {
+        let (lock_request, id) = self.attempt();
+        (0..self.sent.len()).for_each(|member| drop(self.reply(member, granted(7))));
+        self.acquired(id).expect("a lease");
+        lock_request
+    }
+
+    /// Starts the renewal of a lease with the fence 7.
+    pub(super) fn renew(&mut self, lock_request: &Arc<LockRequest>) -> OperationId {
+        let request = Arc::clone(lock_request);
+        let fence = fence(7);
+        self.start(Operation::Renew(vec![Held { request, fence }]))
+    }
+
     /// Starts a wait for a lock that was busy a moment ago, and answers the first request to each member.
     pub(super) fn wait(&mut self) -> (Arc<LockRequest>, OperationId) {
         let (lock_request, id) = self.wait_unanswered();
@@ -225,6 +241,11 @@ impl Fixture {
         ))
     }
 
+    pub(super) fn detach(&mut self, lock_request: &Arc<LockRequest>) {
+        let lock_request = Arc::clone(lock_request);
+        self.start(Operation::Release(lock_request, ReleaseMode::Detach));
+    }
+
     pub(super) fn cancel(&mut self, id: OperationId) {
         self.engine.cancel(self.now(), id);
         self.poll();
@@ -245,6 +266,31 @@ impl Fixture {
     /// The requests without a reply at a member.
     pub(super) fn sent(&self, member: usize) -> Vec<&Request> {
         self.sent[member].iter().map(|(_, it)| it).collect()
+    }
+
+    /// The only request without a reply at a member, for the lock.
+    pub(super) fn asked(&self, member: usize) -> Asked {
+        match self.sent(member)[..] {
+            [
+                Request::TryAcquire {
+                    proposal, expire, ..
+                },
+            ] => Asked {
+                proposal: *proposal,
+                position: None,
+                expire: *expire,
+            },
+            [
+                Request::Acquire {
+                    proposal, position, ..
+                },
+            ] => Asked {
+                proposal: *proposal,
+                position: Some(*position),
+                expire: false,
+            },
+            ref other => panic!("{member}: {other:?}"),
+        }
     }
 
     /// The kinds of the requests without a reply at a member.
@@ -297,6 +343,28 @@ impl Fixture {
         }
     }
 
+    pub(super) fn failure(&mut self, id: OperationId) -> Error {
+        match self.outcome(id) {
+            Some(Outcome::Failed(error)) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn released(&mut self, id: OperationId) -> ReleaseReply {
+        match self.outcome(id) {
+            Some(Outcome::Released(reply)) => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Whether the renewal of one lease ended with success.
+    pub(super) fn is_renewed(&mut self, id: OperationId) -> bool {
+        match self.outcome(id) {
+            Some(Outcome::Renewed(renewals)) => matches!(renewals[..], [RenewReply::Renewed(_)]),
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub(super) fn progress(&mut self) -> Vec<Progress> {
         let mut progress = Vec::new();
         for (id, event) in std::mem::take(&mut self.events) {
@@ -307,6 +375,13 @@ impl Fixture {
         }
         progress
     }
+}
+
+/// What a request for the lock asks for. Plain commands have no position.
+pub(super) struct Asked {
+    proposal: u64,
+    position: Option<Position>,
+    expire: bool,
 }
 
 fn kind(request: &Request) -> &'static str {

@@ -111,11 +111,7 @@ impl Run {
                 fixture.poll();
             }
             (Step::Renew, Some((lock_request, _))) => {
-                let held = leasehold_types::Held {
-                    request: lock_request,
-                    fence: fence(7),
-                };
-                fixture.start(Operation::Renew(vec![held]));
+                fixture.renew(&lock_request);
             }
             (_, None) => {}
         }
@@ -144,7 +140,7 @@ fn answer(request: &Request, choice: u64) -> Reply {
             Reply::Renewed(leases.iter().map(|_| LeaseState::Renewed).collect())
         }
         (Request::Renew(leases), _) => {
-            let gone = LeaseState::Lost(leasehold_types::LostReason::Gone);
+            let gone = LeaseState::Lost(LostReason::Gone);
             Reply::Renewed(leases.iter().map(|_| gone.clone()).collect())
         }
         (Request::Free { .. } | Request::Release { .. }, 0..=6) => released(true),

@@ -91,10 +91,7 @@ fn minority_of_answers_is_no_quorum() {
     fixture.disconnect(2);
     let error = failed(&mut fixture, id);
     let (kind, effect) = (error.kind(), error.effect());
-    assert_eq!(
-        (kind, effect),
-        (ErrorKind::NoQuorum, leasehold_types::Effect::Unknown)
-    );
+    assert_eq!((kind, effect), (ErrorKind::NoQuorum, Effect::Unknown));
     // The read does not wait for members that are known to be gone.
     let id = read(&mut fixture);
     fixture.reply(0, has(value()));

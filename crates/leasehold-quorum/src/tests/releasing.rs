@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// A lease of the lock on all members.
-fn held(fixture: &mut Fixture) -> Arc<LockRequest> {
-    let (lock_request, id) = fixture.attempt();
-    fixture.reply_all(&[0, 1, 2], &granted(7));
-    fixture.acquired(id).expect("a lease");
-    lock_request
+/// The release freed the lock, and granted it to the successor with the fence 8.
+fn granted_to_successor() -> Reply {
+    Reply::Released {
+        freed: true,
+        successor: Some((fence(8), None)),
+    }
 }
 
 fn successor(fixture: &Fixture, member: usize) -> Option<Owner> {
@@ -20,16 +20,13 @@ fn successor(fixture: &Fixture, member: usize) -> Option<Owner> {
 #[test]
 fn majority_decides_a_release() {
     let mut fixture = Fixture::new(3);
-    let lock_request = held(&mut fixture);
+    let lock_request = fixture.held();
     let id = fixture.release(&lock_request);
+    assert_eq!(fixture.kinds(0), ["free"]);
     fixture.reply(0, released(true));
     assert!(fixture.outcome(id).is_none());
     fixture.reply(1, released(true));
-    let outcome = fixture.outcome(id);
-    assert!(matches!(
-        outcome,
-        Some(Outcome::Released(leasehold_types::ReleaseReply::Released))
-    ));
+    assert_eq!(fixture.released(id), ReleaseReply::Released);
     assert!(!fixture.engine.is_idle());
     fixture.reply(2, released(true));
     assert!(fixture.engine.is_idle());
@@ -39,7 +36,7 @@ fn majority_decides_a_release() {
 #[test]
 fn ending_client_needs_no_further_request() {
     let mut fixture = Fixture::new(3);
-    let lock_request = held(&mut fixture);
+    let lock_request = fixture.held();
     fixture.release(&lock_request);
     assert!(!fixture.engine.is_decided());
     fixture.reply_all(&[0, 1], &released(true));
@@ -57,20 +54,16 @@ fn ending_client_needs_no_further_request() {
 #[test]
 fn lease_that_a_majority_lost_was_lost() {
     let mut fixture = Fixture::new(3);
-    let lock_request = held(&mut fixture);
+    let lock_request = fixture.held();
     let id = fixture.release(&lock_request);
     fixture.reply_all(&[0, 1], &released(false));
-    let outcome = fixture.outcome(id);
-    assert!(matches!(
-        outcome,
-        Some(Outcome::Released(leasehold_types::ReleaseReply::WasLost))
-    ));
+    assert_eq!(fixture.released(id), ReleaseReply::WasLost);
 }
 
 #[test]
 fn release_names_the_oldest_waiter_of_its_client() {
     let mut fixture = Fixture::new(3);
-    let lock_request = held(&mut fixture);
+    let lock_request = fixture.held();
     let (first, id) = fixture.wait();
     fixture.pass(1);
     let (second, _) = fixture.wait();
@@ -79,12 +72,7 @@ fn release_names_the_oldest_waiter_of_its_client() {
     fixture.release(&lock_request);
     assert_eq!(successor(&fixture, 0), Some(first.owner));
     assert_eq!(successor(&fixture, 2), Some(second.owner));
-    let granted_too = Reply::Released {
-        freed: true,
-        successor: Some((fence(8), None)),
-    };
-    fixture.reply(0, granted_too.clone());
-    fixture.reply(1, granted_too);
+    fixture.reply_all(&[0, 1], &granted_to_successor());
     assert_eq!(fixture.acquired(id).expect("a lease").fence, fence(8));
 }
 
@@ -92,19 +80,13 @@ fn release_names_the_oldest_waiter_of_its_client() {
 #[test]
 fn successor_counts_from_the_release() {
     let mut fixture = Fixture::new(1);
-    let (lock_request, id) = fixture.attempt();
-    fixture.reply(0, granted(7));
-    fixture.acquired(id).expect("a lease");
+    let lock_request = fixture.held();
     let (_, id) = fixture.wait();
     fixture.pass(5);
     let sent = fixture.now().instant;
     fixture.release(&lock_request);
     fixture.pass(5);
-    let reply = Reply::Released {
-        freed: true,
-        successor: Some((fence(8), None)),
-    };
-    fixture.reply(0, reply);
+    fixture.reply(0, granted_to_successor());
     assert_eq!(fixture.acquired(id).expect("a lease").term.since, sent);
 }
 
@@ -112,9 +94,7 @@ fn successor_counts_from_the_release() {
 #[test]
 fn successor_that_got_a_turn_asks() {
     let mut fixture = Fixture::new(1);
-    let (lock_request, id) = fixture.attempt();
-    fixture.reply(0, granted(7));
-    fixture.acquired(id).expect("a lease");
+    let lock_request = fixture.held();
     let (waiter, _) = fixture.wait();
     fixture.release(&lock_request);
     assert_eq!(successor(&fixture, 0), Some(waiter.owner));
@@ -127,29 +107,15 @@ fn successor_that_got_a_turn_asks() {
 #[test]
 fn successor_that_holds_does_not_ask_again() {
     let mut fixture = Fixture::new(1);
-    let (lock_request, id) = fixture.attempt();
-    fixture.reply(0, granted(7));
-    fixture.acquired(id).expect("a lease");
+    let lock_request = fixture.held();
     fixture.wait_unanswered();
-    let later = Reply::Busy(Refusal {
-        busy: Busy::default(),
+    let queued = Refusal {
         ask_again: Some(Duration::from_millis(300)),
-        turn: false,
-    });
-    let queued = match (later, busy(1)) {
-        (Reply::Busy(later), Reply::Busy(busy)) => Refusal {
-            busy: busy.busy,
-            ..later
-        },
-        _ => unreachable!(),
+        ..members::still_waits()
     };
     fixture.reply(0, Reply::Busy(queued));
     fixture.release(&lock_request);
-    let reply = Reply::Released {
-        freed: true,
-        successor: Some((fence(8), None)),
-    };
-    fixture.reply(0, reply);
+    fixture.reply(0, granted_to_successor());
     fixture.pass(500);
     assert!(fixture.kinds(0).is_empty());
 }
@@ -264,28 +230,15 @@ fn release_without_connection_fails_in_time() {
 #[test]
 fn detached_lease_is_left_alone() {
     let mut fixture = Fixture::new(3);
-    let lock_request = held(&mut fixture);
-    fixture.start(Operation::Release(
-        Arc::clone(&lock_request),
-        ReleaseMode::Detach,
-    ));
+    let lock_request = fixture.held();
+    fixture.detach(&lock_request);
     assert!((0..3).all(|member| fixture.kinds(member).is_empty()));
-}
-
-#[test]
-fn uncontended_lock_is_freed_alone() {
-    let mut fixture = Fixture::new(3);
-    let lock_request = held(&mut fixture);
-    let id = fixture.release(&lock_request);
-    assert_eq!(fixture.kinds(0), ["free"]);
-    fixture.reply_all(&[0, 1], &released(true));
-    assert!(fixture.outcome(id).is_some());
 }
 
 #[test]
 fn contended_member_gets_the_whole_release() {
     let mut fixture = Fixture::new(3);
-    let lock_request = held(&mut fixture);
+    let lock_request = fixture.held();
     let id = fixture.release(&lock_request);
     fixture.reply_all(&[0, 1], &Reply::Contended);
     assert_eq!(fixture.kinds(0), ["release"]);
@@ -302,7 +255,7 @@ fn contended_member_gets_the_whole_release() {
 #[test]
 fn contended_member_that_is_late_gets_the_release() {
     let mut fixture = Fixture::new(3);
-    let lock_request = held(&mut fixture);
+    let lock_request = fixture.held();
     let id = fixture.release(&lock_request);
     fixture.pass(60_000);
     assert!(matches!(fixture.outcome(id), Some(Outcome::Failed(_))));
@@ -312,15 +265,6 @@ fn contended_member_that_is_late_gets_the_release() {
         "{:?}",
         fixture.kinds(0)
     );
-}
-
-#[test]
-fn lock_with_waiters_gets_the_whole_release() {
-    let mut fixture = Fixture::new(3);
-    let lock_request = held(&mut fixture);
-    fixture.wait();
-    fixture.release(&lock_request);
-    assert_eq!(fixture.kinds(0), ["release"]);
 }
 
 /// Otherwise the entry stays there until its turn.
@@ -333,10 +277,7 @@ fn detached_lease_leaves_the_other_queues() {
         fixture.reply(member, granted(7));
     }
     fixture.acquired(id).expect("a lease");
-    fixture.start(Operation::Release(
-        Arc::clone(&lock_request),
-        ReleaseMode::Detach,
-    ));
+    fixture.detach(&lock_request);
     assert_eq!(fixture.kinds(1), ["dequeue"]);
     assert!(fixture.kinds(0).is_empty() && fixture.kinds(2).is_empty());
 }
@@ -350,20 +291,13 @@ fn detached_lease_stays_at_a_repaired_member() {
     repairs.repairs = true;
     fixture.reply(1, busy(1));
     fixture.reply_all(&[0, 2], &granted(7));
-    let held = leasehold_types::Held {
-        request: Arc::clone(&lock_request),
-        fence: fence(7),
-    };
-    fixture.start(Operation::Renew(vec![held]));
+    fixture.renew(&lock_request);
     fixture.reply_all(&[0, 2], &Reply::Renewed(vec![LeaseState::Renewed]));
-    let gone = LeaseState::Lost(leasehold_types::LostReason::Gone);
+    let gone = LeaseState::Lost(LostReason::Gone);
     fixture.reply(1, Reply::Renewed(vec![gone]));
     assert_eq!(fixture.kinds(1), ["repair"]);
     fixture.reply(1, Reply::Repaired(vec![true]));
-    fixture.start(Operation::Release(
-        Arc::clone(&lock_request),
-        ReleaseMode::Detach,
-    ));
+    fixture.detach(&lock_request);
     assert_eq!(fixture.kinds(1), ["dequeue"]);
 }
 
@@ -393,7 +327,7 @@ fn unconfirmed(fixture: &Fixture) -> usize {
 #[test]
 fn release_is_unconfirmed_while_a_majority_may_lack_it() {
     let mut fixture = Fixture::new(3);
-    let lock_request = held(&mut fixture);
+    let lock_request = fixture.held();
     assert_eq!(unconfirmed(&fixture), 0);
     fixture.release(&lock_request);
     assert_eq!(unconfirmed(&fixture), 1);

@@ -4,6 +4,18 @@ use super::*;
 
 const ALL: [bool; 3] = [true; 3];
 
+/// A quorum in which m1 is durable, and a client that knows it.
+fn with_durable_member() -> (TestQuorum, Membership) {
+    let (mut quorum, mut client) = TestQuorum::new(3);
+    quorum.servers[1].durable = true;
+    // The promise starts with the next restart, which begins a new data generation.
+    quorum.restart(1, true);
+    quorum.reconnect(&mut client, 1);
+    quorum.pass(&mut client, WAIT);
+    assert_eq!(quorum.votes(&mut client), ALL);
+    (quorum, client)
+}
+
 #[test]
 fn first_client_initializes_the_quorum() {
     let mut quorum = TestQuorum::bare(3);
@@ -85,26 +97,8 @@ fn restarted_member_has_no_vote_during_the_wait() {
 }
 
 #[test]
-fn requests_from_the_wait_do_not_count() {
-    let (mut quorum, mut client) = TestQuorum::new(3);
-    quorum.restart(1, false);
-    quorum.reconnect(&mut client, 1);
-    quorum.pass(&mut client, WAIT - SECOND);
-    let sent = quorum.ours();
-    quorum.pass(&mut client, 2 * SECOND);
-    assert!(client.counts(1.into(), sent, None).is_err());
-    assert!(client.counts(1.into(), quorum.ours(), None).is_ok());
-}
-
-#[test]
 fn durable_member_keeps_its_vote_across_a_restart() {
-    let (mut quorum, mut client) = TestQuorum::new(3);
-    quorum.servers[1].durable = true;
-    // The promise starts with the next restart, which begins a new data generation.
-    quorum.restart(1, true);
-    quorum.reconnect(&mut client, 1);
-    quorum.pass(&mut client, WAIT);
-    assert_eq!(quorum.votes(&mut client), ALL);
+    let (mut quorum, mut client) = with_durable_member();
     quorum.restart(1, true);
     quorum.reconnect(&mut client, 1);
     assert_eq!(quorum.votes(&mut client), ALL);
@@ -113,12 +107,7 @@ fn durable_member_keeps_its_vote_across_a_restart() {
 
 #[test]
 fn durability_switched_off_is_noticed_within_a_minute() {
-    let (mut quorum, mut client) = TestQuorum::new(3);
-    quorum.servers[1].durable = true;
-    quorum.restart(1, true);
-    quorum.reconnect(&mut client, 1);
-    quorum.pass(&mut client, WAIT);
-    quorum.votes(&mut client);
+    let (mut quorum, mut client) = with_durable_member();
     assert!(quorum.servers[1].member_record.as_ref().unwrap().durable);
     quorum.servers[1].durable = false;
     quorum.pass(&mut client, WAIT);
@@ -127,35 +116,8 @@ fn durability_switched_off_is_noticed_within_a_minute() {
 }
 
 #[test]
-fn rolled_back_member_has_no_vote() {
-    let (mut quorum, mut client) = TestQuorum::new(3);
-    quorum.servers[1].durable = true;
-    quorum.restart(1, true);
-    quorum.reconnect(&mut client, 1);
-    quorum.pass(&mut client, WAIT);
-    assert_eq!(quorum.votes(&mut client), ALL);
-    let copy = quorum.servers[1].member_record.clone();
-    quorum.servers[1].durable = false;
-    let mut other = quorum.client(set(3), true);
-    quorum.servers[1].durable = true;
-    quorum.restart(1, true);
-    quorum.servers[1].member_record = copy;
-    quorum.reconnect(&mut other, 1);
-    assert_eq!(quorum.votes(&mut other), [true, false, true]);
-    let mut third = quorum.client(set(3), true);
-    assert_eq!(quorum.votes(&mut third), [true, false, true]);
-    quorum.pass(&mut other, WAIT);
-    assert_eq!(quorum.votes(&mut other), ALL);
-}
-
-#[test]
 fn running_client_hears_the_witnesses_of_a_restart() {
-    let (mut quorum, mut client) = TestQuorum::new(3);
-    quorum.servers[1].durable = true;
-    quorum.restart(1, true);
-    quorum.reconnect(&mut client, 1);
-    quorum.pass(&mut client, WAIT);
-    assert_eq!(quorum.votes(&mut client), ALL);
+    let (mut quorum, mut client) = with_durable_member();
     let copy = quorum.servers[1].member_record.clone();
     // Only another client notices that the member is no longer durable.
     quorum.servers[1].durable = false;
@@ -182,12 +144,7 @@ fn running_client_hears_the_witnesses_of_a_restart() {
 #[test]
 fn silent_peer_does_not_delay_a_restarted_member() {
     for refuses in [false, true] {
-        let (mut quorum, mut client) = TestQuorum::new(3);
-        quorum.servers[1].durable = true;
-        quorum.restart(1, true);
-        quorum.reconnect(&mut client, 1);
-        quorum.pass(&mut client, WAIT);
-        assert_eq!(quorum.votes(&mut client), ALL);
+        let (mut quorum, mut client) = with_durable_member();
         quorum.restart(1, true);
         (quorum.servers[2].mute, quorum.servers[2].refuses) = (!refuses, refuses);
         quorum.reconnect(&mut client, 1);
@@ -310,21 +267,4 @@ fn suspended_client_learns_it_from_the_members() {
         ALL,
         "the members keep their votes"
     );
-}
-
-#[test]
-fn member_that_joined_lately_cannot_deny_a_record() {
-    let (mut quorum, mut client) = TestQuorum::new(3);
-    quorum.restart(1, false);
-    quorum.reconnect(&mut client, 1);
-    quorum.pass(&mut client, 2 * WAIT);
-    assert_eq!(quorum.votes(&mut client), ALL);
-    let retention = 3600 * SECOND;
-    let sent = quorum.ours();
-    assert!(matches!(
-        client.remembers(1.into(), sent, retention),
-        Err(UntrustedReason::Young { .. })
-    ));
-    quorum.pass(&mut client, retention + 2 * WAIT);
-    assert!(client.remembers(1.into(), quorum.ours(), retention).is_ok());
 }

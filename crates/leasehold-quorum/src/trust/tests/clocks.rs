@@ -4,8 +4,7 @@ use super::*;
 
 #[test]
 fn stepped_clock_excludes_member_for_max_ttl() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     for (member, by) in [(1, 3), (2, -3)] {
         fixture.pass(5);
         fixture.step(member, by);
@@ -72,8 +71,7 @@ fn two_differing_clocks_exclude_neither_for_long() {
 
 #[test]
 fn drift_while_idle_excludes_no_member() {
-    let mut fixture = Fixture::new(5);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(5);
     for seconds in [1, 9, 59, 3_600, 86_400] {
         fixture.pass(seconds);
         // 100 parts in a million.
@@ -85,8 +83,7 @@ fn drift_while_idle_excludes_no_member() {
 
 #[test]
 fn unnoticed_suspension_is_reported_and_excludes_no_member() {
-    let mut fixture = Fixture::new(5);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(5);
     fixture.pass(3);
     // The machine is suspended for 40 s, and its clock with it.
     fixture.pass(40);

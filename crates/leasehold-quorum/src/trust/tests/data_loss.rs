@@ -9,15 +9,13 @@ fn first_client_assumes_that_members_were_flushed() {
         fixture.servers[member].member_record = None;
     }
     fixture.meet(0);
-    fixture.meet(2);
-    fixture.keep_member_records();
+    fixture.meet_and_record(2);
     let missing = vec![MemberId::new("m1")];
     assert_eq!(
         fixture.counts(0),
         Err(UntrustedReason::NotFormed { missing })
     );
-    fixture.meet(1);
-    fixture.keep_member_records();
+    fixture.meet_and_record(1);
     for member in 0..3 {
         assert!(fixture.forgot(member).as_secs() >= 60, "m{member}");
     }
@@ -27,8 +25,7 @@ fn first_client_assumes_that_members_were_flushed() {
 
 #[test]
 fn member_that_lost_its_data_waits_then_votes() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     fixture.restart(1, false);
     fixture.pass(1);
     fixture.meet(1);
@@ -51,62 +48,39 @@ fn member_that_lost_its_data_waits_then_votes() {
 
 #[test]
 fn new_client_trusts_record_and_peers() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
-    fixture.restart(1, false);
-    fixture.meet(1);
-    fixture.keep_member_records();
-    fixture.forget_the_client();
-    fixture.pass(20);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
+    fixture.restart_and_record(1, false);
+    fixture.replace_client_after(20);
     assert_eq!(fixture.forgot(1).as_secs(), 40);
-    fixture.forget_the_client();
-    fixture.pass(3_600);
-    fixture.meet_all();
+    fixture.replace_client_after(3_600);
     fixture.all_count();
 }
 
 #[test]
 fn corrected_clock_does_not_hide_a_restart() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
-    // Part of its record survives, and says by the wrong clock that its new data generation began an hour ago.
-    fixture.step(1, -3_600);
-    fixture.restart(1, true);
-    fixture.meet(1);
-    fixture.keep_member_records();
-    fixture.step(1, 3_600);
-    fixture.pass(2);
-    fixture.forget_the_client();
-    fixture.meet_all();
-    let left = fixture.forgot(1).as_secs();
-    assert!((58..=60).contains(&left), "the peers know better: {left}");
-    fixture.pass(62);
-    fixture.all_count();
-}
-
-#[test]
-fn peer_with_a_stepped_clock_is_ignored() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
-    // As above. Also, one of the two peers now seems to have seen the change an hour ago.
-    fixture.step(1, -3_600);
-    fixture.restart(1, true);
-    fixture.meet(1);
-    fixture.keep_member_records();
-    fixture.step(1, 3_600);
-    fixture.step(0, 3_600);
-    fixture.pass(2);
-    fixture.forget_the_client();
-    fixture.meet_all();
-    let left = fixture.forgot(1).as_secs();
-    assert!((58..=60).contains(&left), "{left}");
+    for is_peer_stepped in [false, true] {
+        let mut fixture = Fixture::met(3);
+        // Part of its record survives, and says by the wrong clock that its new data generation began an hour ago.
+        fixture.step(1, -3_600);
+        fixture.restart_and_record(1, true);
+        fixture.step(1, 3_600);
+        if is_peer_stepped {
+            // One of the two peers now seems to have seen the change an hour ago.
+            fixture.step(0, 3_600);
+        }
+        fixture.replace_client_after(2);
+        let left = fixture.forgot(1).as_secs();
+        assert!((58..=60).contains(&left), "the peers know better: {left}");
+        if !is_peer_stepped {
+            fixture.pass(62);
+            fixture.all_count();
+        }
+    }
 }
 
 #[test]
 fn outdated_status_changes_nothing() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     let (late, then) = (fixture.status(1), fixture.at());
     fixture.pass(1);
     fixture.restart(1, false);
@@ -119,8 +93,7 @@ fn outdated_status_changes_nothing() {
 
 #[test]
 fn record_of_restarted_volatile_member_proves_nothing() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     fixture.restart(2, true);
     fixture.meet(2);
     fixture.assert_forgot(2, Forgetting::Restarted);
@@ -149,8 +122,7 @@ fn a_durable_member_goes_on_at_once() {
 
 #[test]
 fn durability_after_a_crash_proves_nothing_before_it() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     fixture.servers[2].durable = true;
     fixture.restart(2, true);
     fixture.meet(2);
@@ -175,8 +147,7 @@ fn loss_of_durability_is_recorded() {
 
 #[test]
 fn rolling_restart_excludes_one_member_at_a_time() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     for member in 0..3 {
         fixture.restart(member, false);
         fixture.pass(5);
@@ -213,14 +184,9 @@ fn all_restarted_unseen_must_all_wait() {
 
 #[test]
 fn restarted_peer_does_not_discredit_forgotten_members() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
-    fixture.restart(0, false);
-    fixture.meet(0);
-    fixture.keep_member_records();
-    fixture.forget_the_client();
-    fixture.pass(1);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
+    fixture.restart_and_record(0, false);
+    fixture.replace_client_after(1);
     assert!(fixture.counts(0).is_err());
     assert_eq!((fixture.counts(1), fixture.counts(2)), (Ok(()), Ok(())));
 }
@@ -239,8 +205,7 @@ fn one_card_restores_the_others_once_all_answered() {
         fixture.servers[0].member_record.is_none(),
         "the fifth may know another set"
     );
-    fixture.meet(4);
-    fixture.keep_member_records();
+    fixture.meet_and_record(4);
     for member in 0..4 {
         assert!(fixture.forgot(member).as_secs() >= 60);
     }
@@ -249,17 +214,14 @@ fn one_card_restores_the_others_once_all_answered() {
 
 #[test]
 fn vouching_member_is_asked_again_first() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     fixture.pass(60);
     // In the meantime the configuration changed without this client noticing, and one member lost its record.
     for member in [0, 1] {
         let member_record = fixture.record(member);
         (member_record.set, member_record.generation) = (set(4), 2);
     }
-    fixture.restart(2, false);
-    fixture.meet(2);
-    fixture.keep_member_records();
+    fixture.restart_and_record(2, false);
     assert!(fixture.servers[2].member_record.is_none());
     assert!(matches!(
         fixture.counts(0),
@@ -269,42 +231,30 @@ fn vouching_member_is_asked_again_first() {
 
 #[test]
 fn late_observation_does_not_restart_the_wait() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     // One peer is unreachable for most of the wait.
     let silent = fixture.servers[2].member_record.clone();
-    fixture.restart(1, false);
-    fixture.meet(1);
-    fixture.keep_member_records();
+    fixture.restart_and_record(1, false);
     fixture.servers[2].member_record = silent;
     fixture.pass(70);
-    fixture.meet(2);
-    fixture.keep_member_records();
-    fixture.forget_the_client();
-    fixture.pass(1);
-    fixture.meet_all();
+    fixture.meet_and_record(2);
+    fixture.replace_client_after(1);
     fixture.all_count();
 }
 
 #[test]
 fn times_in_the_future_are_ignored() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     // The clocks of the member and of one peer are ahead while its new data generation is recorded.
     fixture.restart(1, false);
     fixture.step(1, 3_600);
     fixture.step(2, 3_600);
     fixture.meet(1);
-    fixture.meet(2);
-    fixture.keep_member_records();
+    fixture.meet_and_record(2);
     fixture.step(1, -3_600);
     fixture.step(2, -3_600);
-    fixture.forget_the_client();
-    fixture.pass(30);
-    fixture.meet_all();
+    fixture.replace_client_after(30);
     assert!((30..=31).contains(&fixture.forgot(1).as_secs()));
-    fixture.pass(40);
-    fixture.forget_the_client();
-    fixture.meet_all();
+    fixture.replace_client_after(40);
     fixture.all_count();
 }

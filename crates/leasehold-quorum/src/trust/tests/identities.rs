@@ -47,11 +47,7 @@ impl ListClient {
                     self.trust.missed(index.into());
                     continue;
                 }
-                match step {
-                    RecordStep::Write(_, edit) => fixture.write(self.list[index], edit),
-                    RecordStep::Observe(_, seen) => fixture.observe(self.list[index], &seen),
-                    RecordStep::Refresh(_) => {}
-                }
+                fixture.carry_out(self.list[index], step);
                 self.meet(fixture, &[index]);
             }
         }
@@ -132,18 +128,12 @@ fn split_at_any_step_gives_one_majority() {
         let mut latter = ListClient::new(3);
         latter.meet(&mut fixture, &[0, 1, 2]);
         for _ in 0..steps {
-            let next = latter
-                .trust
-                .member_record_steps(&RandomEntropy)
-                .into_iter()
-                .next();
-            let Some(step) = next else { break };
+            let next = latter.trust.member_record_steps(&RandomEntropy);
+            let Some(step) = next.into_iter().next() else {
+                break;
+            };
             let index = usize::from(step.member());
-            match step {
-                RecordStep::Write(_, edit) => fixture.write(latter.list[index], edit),
-                RecordStep::Observe(_, seen) => fixture.observe(latter.list[index], &seen),
-                RecordStep::Refresh(_) => {}
-            }
+            fixture.carry_out(latter.list[index], step);
             latter.meet(&mut fixture, &[index]);
         }
         assert_no_two_majorities(fixture, [2, 3]);
@@ -205,8 +195,7 @@ fn admission_voids_answers_that_others_gave_before() {
 
 #[test]
 fn unfinished_replacement_is_undone_if_a_majority_knows_the_former() {
-    let mut fixture = Fixture::new(5);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(5);
     // A client with another list told one of four others.
     let own = fixture.record(4).data_generation;
     let drawn = DataGeneration::admitted([own], &RandomEntropy);
@@ -221,8 +210,7 @@ fn unfinished_replacement_is_undone_if_a_majority_knows_the_former() {
 
 #[test]
 fn member_that_lost_its_data_waits_from_its_admission() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     fixture.restart(1, false);
     let mut client = ListClient::new(2);
     client.meet(&mut fixture, &[0, 2]);

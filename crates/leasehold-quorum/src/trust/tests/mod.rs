@@ -76,6 +76,20 @@ impl Fixture {
         self.trust = Trust::new(ids(count), set(count), true);
     }
 
+    /// A quorum that this client has met.
+    fn met(count: usize) -> Self {
+        let mut fixture = Self::new(count);
+        fixture.meet_all();
+        fixture
+    }
+
+    /// Another client takes over after these seconds, and meets all members.
+    fn replace_client_after(&mut self, seconds: i64) {
+        self.forget_the_client();
+        self.pass(seconds);
+        self.meet_all();
+    }
+
     fn pass(&mut self, seconds: i64) {
         self.now += seconds * SECOND as i64;
     }
@@ -120,6 +134,17 @@ impl Fixture {
         }
     }
 
+    fn meet_and_record(&mut self, member: usize) {
+        self.meet(member);
+        self.keep_member_records();
+    }
+
+    /// The member restarts, and the client notes that in the records.
+    fn restart_and_record(&mut self, member: usize, keeps_data: bool) {
+        self.restart(member, keeps_data);
+        self.meet_and_record(member);
+    }
+
     /// Does what the client would do about the records, until nothing is left to do.
     fn keep_member_records(&mut self) {
         for _ in 0..10 {
@@ -129,17 +154,22 @@ impl Fixture {
             }
             for step in steps {
                 let member = step.member();
-                match step {
-                    RecordStep::Write(member, edit) => self.write(member.into(), edit),
-                    RecordStep::Observe(member, seen) => self.observe(member.into(), &seen),
-                    RecordStep::Refresh(_) => {}
-                }
+                self.carry_out(member.into(), step);
                 // Answers arrive one after the other.
                 self.now += 1;
                 self.meet(member.into());
             }
         }
         panic!("the member records are never done");
+    }
+
+    /// Does at this server what a client would do.
+    fn carry_out(&mut self, server: usize, step: RecordStep) {
+        match step {
+            RecordStep::Write(_, edit) => self.write(server, edit),
+            RecordStep::Observe(_, seen) => self.observe(server, &seen),
+            RecordStep::Refresh(_) => {}
+        }
     }
 
     fn write(&mut self, member: usize, edit: MemberRecordEdit) {

@@ -97,8 +97,7 @@ fn one_server_under_two_names_counts_under_neither() {
 
 #[test]
 fn reply_from_unknown_data_does_not_count() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     let known = fixture.status(1).incarnation();
     assert_eq!(
         fixture.trust.counts(1.into(), fixture.ours(), Some(&known)),
@@ -161,9 +160,14 @@ fn concurrent_initializations_of_differing_lists_fail() {
     fixture.pass(3_600);
     meet(&fixture, &mut clients);
     for trust in &clients {
-        assert!((0..3).all(|index| trust.counts(index.into(), fixture.ours(), None).is_err()));
+        assert_eq!(votes(trust, &fixture), [false; 3]);
         assert_eq!(trust.member_record_steps(&RandomEntropy), []);
     }
+}
+
+/// Which of the three members have a vote for the client.
+pub(super) fn votes(client: &Trust, fixture: &Fixture) -> [bool; 3] {
+    [0, 1, 2].map(|index: usize| client.counts(index.into(), fixture.ours(), None).is_ok())
 }
 
 /// Returns a client that was given `list` and has met its servers.
@@ -242,10 +246,7 @@ fn an_older_card_claims_nobody() {
     let old = fixture.record(1);
     (old.set, old.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&fixture, &[1, 2, 3]);
-    assert!(client.counts(0.into(), fixture.ours(), None).is_err());
-    for index in [1, 2] {
-        assert_eq!(client.counts(index.into(), fixture.ours(), None), Ok(()));
-    }
+    assert_eq!(votes(&client, &fixture), [false, true, true]);
     // The old quorum does not come back with it, either.
     let before = client_of(&fixture, &[0, 1, 2]);
     assert!(before.counts(1.into(), fixture.ours(), None).is_err());
@@ -260,10 +261,7 @@ fn client_unaware_of_a_change_continues() {
     }
     // A majority of one of these quorums shares a member with each majority of the other.
     let client = client_of(&fixture, &[0, 1, 2]);
-    assert!(client.counts(0.into(), fixture.ours(), None).is_err());
-    for index in [1, 2] {
-        assert_eq!(client.counts(index.into(), fixture.ours(), None), Ok(()));
-    }
+    assert_eq!(votes(&client, &fixture), [false, true, true]);
 }
 
 #[test]
@@ -273,10 +271,7 @@ fn a_set_that_is_being_formed_claims_nobody() {
     let asked_first = fixture.record(2);
     (asked_first.set, asked_first.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&fixture, &[0, 1, 2]);
-    assert!(client.counts(0.into(), fixture.ours(), None).is_err());
-    for index in [1, 2] {
-        assert_eq!(client.counts(index.into(), fixture.ours(), None), Ok(()));
-    }
+    assert_eq!(votes(&client, &fixture), [false, true, true]);
 }
 
 #[test]

@@ -39,8 +39,7 @@ fn initialized_quorum_has_forgotten_no_records() {
 
 #[test]
 fn quorum_formed_by_a_client_is_young() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let fixture = Fixture::met(3);
     for member in 0..3 {
         assert!(remembers(&fixture, member, DAY), "m{member}");
         assert!(!remembers(&fixture, member, 2 * DAY), "m{member}");
@@ -99,16 +98,12 @@ fn members_that_lost_a_majority_are_young() {
 
 #[test]
 fn new_member_is_too_young_for_records() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
-    fixture.restart(1, false);
-    fixture.meet(1);
-    fixture.keep_member_records();
+    let mut fixture = Fixture::met(3);
+    fixture.restart_and_record(1, false);
     fixture.pass(62);
     for a_new_client in [false, true] {
         if a_new_client {
-            fixture.forget_the_client();
-            fixture.meet_all();
+            fixture.replace_client_after(0);
         }
         fixture.all_count();
         assert!(!remembers(&fixture, 1, DAY), "{a_new_client}");
@@ -126,14 +121,10 @@ fn new_member_is_too_young_for_records() {
 
 #[test]
 fn clock_set_ahead_makes_no_member_old() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
-    fixture.restart(1, false);
-    fixture.meet(1);
-    fixture.keep_member_records();
+    let mut fixture = Fixture::met(3);
+    fixture.restart_and_record(1, false);
     fixture.pass(62);
     fixture.step(1, 2 * DAY as i64);
-    fixture.forget_the_client();
-    fixture.meet_all();
+    fixture.replace_client_after(0);
     assert!(!remembers(&fixture, 1, DAY));
 }

@@ -1,6 +1,6 @@
 //! Members that lost their records, and what is needed to give them new ones.
 
-use super::quorums::{client_of, set_of, with_another_set};
+use super::quorums::{client_of, set_of, votes, with_another_set};
 use super::*;
 
 /// Returns what the client would do about the records.
@@ -18,19 +18,16 @@ fn one_old_record_restores_no_other() {
     let mut fixture = Fixture::new(3);
     fixture.restart(0, false);
     fixture.meet(0);
-    fixture.meet(1);
-    fixture.keep_member_records();
+    fixture.meet_and_record(1);
     assert_eq!(record_of(&fixture, 0), None, "m2 may contradict it");
-    fixture.meet(2);
-    fixture.keep_member_records();
+    fixture.meet_and_record(2);
     assert_eq!(record_of(&fixture, 0), Some((set(3), 1)));
     assert!(fixture.forgot(0).as_secs() >= 60);
 }
 
 #[test]
 fn remembered_record_does_not_restore_another() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
+    let mut fixture = Fixture::met(3);
     fixture.pass(3_600);
     // m2 is silent from now on. It may belong to another quorum by this time.
     fixture.restart(0, false);
@@ -65,8 +62,7 @@ fn record_of_an_older_generation_is_no_evidence() {
         None,
         "two of five have generation 3"
     );
-    fixture.meet(1);
-    fixture.keep_member_records();
+    fixture.meet_and_record(1);
     assert_eq!(record_of(&fixture, 0), Some((set(5), 3)));
 }
 
@@ -101,8 +97,8 @@ fn concurrent_restorations_of_differing_lists_fail() {
             carry_out(&mut fixture, &client, |index| list[index], None);
             fixture.pass(3_600);
         }
-        let trusted = |index: &usize| client.counts((*index).into(), fixture.ours(), None).is_ok();
-        assert_eq!((0..3).filter(trusted).count(), 1, "{list:?}");
+        let votes = votes(&client, &fixture);
+        assert_eq!(votes.into_iter().filter(|it| *it).count(), 1, "{list:?}");
     }
 }
 
@@ -115,13 +111,8 @@ fn carry_out(
 ) {
     for step in steps(client) {
         let server = server((step.member()).into());
-        if only.is_some_and(|only| only != server) {
-            continue;
-        }
-        match step {
-            RecordStep::Write(_, edit) => fixture.write(server, edit),
-            RecordStep::Observe(_, seen) => fixture.observe(server, &seen),
-            RecordStep::Refresh(_) => {}
+        if only.is_none_or(|only| only == server) {
+            fixture.carry_out(server, step);
         }
     }
 }

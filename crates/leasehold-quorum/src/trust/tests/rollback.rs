@@ -15,8 +15,7 @@ fn with_durable_member() -> Fixture {
 fn rolled_back_after_switch(fixture: &mut Fixture) {
     let before = fixture.servers[1].member_record.clone();
     fixture.servers[1].durable = false;
-    fixture.meet(1);
-    fixture.keep_member_records();
+    fixture.meet_and_record(1);
     fixture.all_count();
     fixture.servers[1].member_record = before;
     fixture.servers[1].durable = true;
@@ -63,8 +62,7 @@ fn switching_durability_off_costs_no_vote() {
     let mut fixture = with_durable_member();
     let data_generation = fixture.record(1).data_generation;
     fixture.servers[1].durable = false;
-    fixture.meet(1);
-    fixture.keep_member_records();
+    fixture.meet_and_record(1);
     fixture.all_count();
     let member_record = fixture.servers[1].member_record.clone().unwrap();
     assert_eq!(
@@ -72,12 +70,9 @@ fn switching_durability_off_costs_no_vote() {
         (data_generation.renamed(), false)
     );
     // Nor for a client that comes later, nor after the next restart of a peer.
-    fixture.forget_the_client();
-    fixture.meet_all();
+    fixture.replace_client_after(0);
     fixture.all_count();
-    fixture.restart(0, false);
-    fixture.meet(0);
-    fixture.keep_member_records();
+    fixture.restart_and_record(0, false);
     assert_eq!((fixture.counts(1), fixture.counts(2)), (Ok(()), Ok(())));
 }
 
@@ -90,8 +85,7 @@ fn life_without_further_names_ends_with_durability() {
     fixture.meet_all();
     fixture.keep_member_records();
     fixture.servers[1].durable = false;
-    fixture.meet(1);
-    fixture.keep_member_records();
+    fixture.meet_and_record(1);
     let member_record = fixture.servers[1].member_record.clone().unwrap();
     assert!(
         !member_record.data_generation.continues(last) && !member_record.durable,
@@ -106,14 +100,11 @@ fn rolled_back_member_is_refused_by_each_client() {
     rolled_back_after_switch(&mut fixture);
     fixture.meet(1);
     assert!(fixture.counts(1).is_err(), "by the client that noticed it");
-    fixture.forget_the_client();
-    fixture.meet_all();
+    fixture.replace_client_after(0);
     fixture.assert_forgot(1, Forgetting::Restarted);
     fixture.keep_member_records();
     assert!(fixture.forgot(1).as_secs() >= 60);
-    fixture.forget_the_client();
-    fixture.pass(20);
-    fixture.meet_all();
+    fixture.replace_client_after(20);
     assert!((39..=41).contains(&fixture.forgot(1).as_secs()));
     fixture.pass(42);
     fixture.all_count();
@@ -128,30 +119,11 @@ fn rolled_back_member_is_refused_despite_confirmation() {
     // A client that hears only m2, which knows nothing, cannot see it.
     fixture.forget_the_client();
     fixture.meet(1);
-    fixture.meet(2);
-    fixture.keep_member_records();
+    fixture.meet_and_record(2);
     assert_eq!(fixture.counts(1), Ok(()));
     // The first client that hears m0 can, and notes it in the records.
     fixture.meet(0);
     assert!(fixture.counts(1).is_err());
     fixture.keep_member_records();
     assert!(fixture.forgot(1).as_secs() >= 60);
-}
-
-#[test]
-fn member_is_looked_at_anew_each_minute() {
-    let mut fixture = Fixture::new(3);
-    fixture.meet_all();
-    let looks = |fixture: &mut Fixture| {
-        let incarnation = fixture.status(1).incarnation();
-        let clock = fixture.wall(1);
-        let (sample, at) = (Sample { clock, incarnation }, fixture.at());
-        fixture.trust.sample(1.into(), &sample, at).must_look
-    };
-    fixture.pass(59);
-    assert!(!looks(&mut fixture));
-    fixture.pass(2);
-    assert!(looks(&mut fixture));
-    fixture.meet(1);
-    assert!(!looks(&mut fixture));
 }
