@@ -55,8 +55,7 @@ fn bash_completes_names_of_held_locks() {
         completed(&sandbox, &["leasehold", "run", "--gr"]),
         ["--grace"]
     );
-    sandbox.let_go();
-    deploy.wait().succeeds();
+    sandbox.finish(deploy);
     for other in others {
         other.wait().succeeds();
     }

@@ -45,10 +45,7 @@ fn example_of_the_configuration_has_every_key() {
     let sandbox = Sandbox::new();
     let status = |text: &str| {
         std::fs::write(sandbox.path("leasehold.toml"), text).unwrap();
-        let mut command = sandbox.without_store();
-        command.env("LEASEHOLD_CONFIG", sandbox.path("leasehold.toml"));
-        command.args(["status", "deploy"]);
-        sandbox.spawn(command).wait()
+        sandbox.run_without_store(&[("LEASEHOLD_CONFIG", "leasehold.toml")], "status deploy")
     };
     // Nothing listens on these ports.
     let ended = status(&example.replace("10.0.0.", "127.0.0.1:"));

@@ -17,6 +17,7 @@ mod support {
     pub(crate) mod processes;
     pub(crate) mod program;
     pub(crate) mod pty;
+    pub(crate) mod stores;
 }
 
 mod run {
@@ -27,25 +28,23 @@ mod run {
     pub(crate) mod min_hold;
     pub(crate) mod namespaces;
     pub(crate) mod nesting;
+    pub(crate) mod on_each_store;
     mod readiness;
     mod record_end;
     mod releases;
     pub(crate) mod signals;
     pub(crate) mod stores;
     pub(crate) mod terminal;
+    pub(crate) mod together;
     pub(crate) mod waiting;
 
     pub(crate) mod servers {
-        pub(crate) mod etcd;
-        pub(crate) mod postgres;
         pub(crate) mod redis;
         mod redis_no_threads;
         mod redis_not_ready;
         pub(crate) mod redis_py;
         pub(crate) mod redis_queue;
         mod redis_secrets;
-        pub(crate) mod redis_together;
-        pub(crate) mod zookeeper;
     }
 }
 
@@ -63,6 +62,7 @@ mod elections {
 }
 
 mod holds {
+    mod handles;
     pub(crate) mod hold;
     pub(crate) mod redis_handles;
     mod redis_steps;
@@ -73,6 +73,7 @@ mod administration {
     pub(crate) mod doctor;
     mod etcd;
     pub(crate) mod inspect;
+    mod locks;
     pub(crate) mod postgres;
     pub(crate) mod redis_break;
     pub(crate) mod redis_doctor;

@@ -18,12 +18,30 @@ pub(crate) fn report(ended: &Ended) -> Value {
     report
 }
 
-/// The verdict of a check of the store, or of one of its servers.
+/// The exit code of `doctor`, and the object that it prints.
+pub(crate) fn doctor(sandbox: &Sandbox) -> (i32, Value) {
+    let ended = sandbox.run("doctor --json");
+    (ended.code(), report(&ended))
+}
+
+/// A check of the store, or of one of its servers.
 #[track_caller]
-pub(crate) fn verdict(of: &Value, check: &str) -> String {
-    let checks = of["checks"].as_array().unwrap();
-    let found = checks.iter().find(|it| it["id"] == check);
-    let found = found.unwrap_or_else(|| panic!("no {check} in {of}"));
+pub(crate) fn check<'a>(of: &'a Value, id: &str) -> &'a Value {
+    let mut checks = of["checks"].as_array().unwrap().iter();
+    let found = checks.find(|it| it["id"] == id);
+    found.unwrap_or_else(|| panic!("no {id} in {of}"))
+}
+
+/// What a check found, and the advice.
+#[track_caller]
+pub(crate) fn found(of: &Value, id: &str) -> String {
+    let check = check(of, id);
+    format!("{} {} {}", check["found"], check["why"], check["remedy"])
+}
+
+#[track_caller]
+pub(crate) fn verdict(of: &Value, id: &str) -> String {
+    let found = check(of, id);
     let is_well = found["verdict"] == "green";
     assert_eq!(found["remedy"].is_null(), is_well, "{found}");
     assert_eq!(found["why"].is_null(), is_well, "{found}");

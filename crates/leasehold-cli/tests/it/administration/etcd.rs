@@ -1,55 +1,45 @@
-//! Looking at locks on etcd, breaking them, and `doctor`.
+//! What only etcd has: its members, its keys, and its rights.
 
 use leasehold_testkit::servers::{EtcdServer, EtcdSet};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::administration::doctor::{is_documented, report, verdict};
-use crate::administration::redis_doctor::found;
-use crate::run::servers::etcd::on_etcd;
+use crate::administration::doctor::{doctor, found, is_documented, verdict};
 use crate::support::harness::Sandbox;
-use crate::support::program::{Running, assert_fields, sh};
+use crate::support::program::assert_fields;
 
-fn hold(sandbox: &Sandbox) -> (Running, u64) {
-    let script = "echo $LEASEHOLD_FENCE > fence; while :; do sleep 0.02; done";
-    let holder = sandbox.start(&sh("run --ttl 4s x", script));
-    let fence = sandbox.line_in("fence").parse().unwrap();
-    (holder, fence)
-}
-
-fn doctor(sandbox: &Sandbox) -> (i32, Value) {
-    let ended = sandbox.run("doctor --json");
-    (ended.code(), report(&ended))
+/// A sandbox with three etcd servers, in one URL with commas in it.
+fn on_three_members() -> (Sandbox, EtcdSet) {
+    let set = EtcdSet::start_with(3, EtcdServer::builder().fast_elections());
+    let addresses = set.iter().map(|it| format!("127.0.0.1:{}", it.port()));
+    let url = format!("etcd://{}", addresses.collect::<Vec<_>>().join(","));
+    (Sandbox::on(&[url]), set)
 }
 
 #[test]
-fn locks_on_etcd_are_shown_and_broken() {
-    let (sandbox, server) = on_etcd();
-    let (holder, fence) = hold(&sandbox);
-    let listed = sandbox.run("ls --json").json();
-    assert_eq!(listed["locks"][0]["lock"], "x", "{listed}");
-    assert_eq!(sandbox.run("ls --json y*").json()["locks"], json!([]));
+fn keys_of_others_on_etcd_are_no_locks() {
+    let (sandbox, server) = Sandbox::on_etcd();
+    let holder = sandbox.hold("x", "holder");
     let put = server.etcdctl(&["put", "x/config", "no lock"]);
     assert!(put.status.success(), "{put:?}");
     let status = sandbox.run("status --json x").json();
-    assert_eq!(status["holders"][0]["fence"], fence);
-    sandbox
-        .run("break x --fence 7")
-        .fails(76, &["not with fence 7"]);
-    let args = format!("break x --fence {fence} --now --reason outage");
-    sandbox.run(&args).succeeds();
-    let told = ["an operator broke the lock", "outage"];
-    holder.wait().fails(76, &told);
-    sandbox.run("run -n x true").succeeds();
-    let text = sandbox.run("status x").stdout;
-    assert!(
-        text.starts_with("x: free\n") && text.contains(": outage\n"),
-        "{text}"
-    );
+    assert_eq!(status["holders"][0]["fence"], sandbox.fence("holder"));
+    sandbox.finish(holder);
+}
+
+#[test]
+fn run_moves_to_another_member_of_etcd() {
+    let (sandbox, mut set) = on_three_members();
+    let holder = sandbox.hold("--ttl 10s x", "held");
+    set[0].kill();
+    set.leader_but(0);
+    sandbox.run("run -n x true").fails(75, &["x"]);
+    sandbox.finish(holder);
+    sandbox.run("run x true").succeeds();
 }
 
 #[test]
 fn doctor_changes_no_key_on_etcd() {
-    let (sandbox, server) = on_etcd();
+    let (sandbox, server) = Sandbox::on_etcd();
     sandbox.run("run x true").succeeds();
     let keys = || server.etcdctl(&["get", "--prefix", ""]).stdout;
     let before = keys();
@@ -80,11 +70,7 @@ fn doctor_names_the_command_for_rights_on_etcd() {
         )])
     };
     let (code, report) = doctor(&on("theirs/"));
-    assert_eq!(
-        (code, verdict(&report, "rights").as_str()),
-        (78, "red"),
-        "{report}"
-    );
+    assert_eq!((code, &*verdict(&report, "rights")), (78, "red"));
     let advice = found(&report, "rights");
     let command = "etcdctl role grant-permission ROLE readwrite --prefix=true 'theirs/'";
     assert!(advice.contains(command), "{advice}");
@@ -93,28 +79,15 @@ fn doctor_names_the_command_for_rights_on_etcd() {
         .run("run x true")
         .fails(77, &["permission denied"]);
     let (code, report) = doctor(&on("ours/"));
-    assert_eq!(
-        (code, verdict(&report, "rights").as_str()),
-        (0, "green"),
-        "{report}"
-    );
+    assert_eq!((code, &*verdict(&report, "rights")), (0, "green"));
     on("ours/").run("run x true").succeeds();
 }
 
 #[test]
 fn doctor_sees_members_of_etcd_that_are_away() {
-    let mut set = EtcdSet::start_with(3, EtcdServer::builder().fast_elections());
-    let addresses: Vec<String> = set
-        .iter()
-        .map(|server| format!("127.0.0.1:{}", server.port()))
-        .collect();
-    let sandbox = Sandbox::on(&[format!("etcd://{}", addresses.join(","))]);
+    let (sandbox, mut set) = on_three_members();
     let (code, report) = doctor(&sandbox);
-    assert_eq!(
-        (code, verdict(&report, "members").as_str()),
-        (0, "green"),
-        "{report}"
-    );
+    assert_eq!((code, &*verdict(&report, "members")), (0, "green"));
     set[2].kill();
     set.leader_but(2);
     let (code, report) = doctor(&sandbox);
@@ -123,19 +96,11 @@ fn doctor_sees_members_of_etcd_that_are_away() {
         "red",
         "{report}"
     );
-    assert_eq!(
-        (code, verdict(&report, "quorum").as_str()),
-        (78, "yellow"),
-        "{report}"
-    );
+    assert_eq!((code, &*verdict(&report, "quorum")), (78, "yellow"));
     set[1].kill();
     let (code, report) = doctor(&sandbox);
-    assert_eq!(
-        (code, verdict(&report, "quorum").as_str()),
-        (69, "red"),
-        "{report}"
-    );
-    let only = Sandbox::on(&[format!("etcd://{}", addresses[0])]);
+    assert_eq!((code, &*verdict(&report, "quorum")), (69, "red"));
+    let only = Sandbox::on(&[format!("etcd://127.0.0.1:{}", set[0].port())]);
     only.run("run -w 1s x true").fails(69, &["etcd"]);
 }
 

@@ -7,29 +7,19 @@ use leasehold_testkit::servers::until;
 use serde_json::json;
 
 use crate::support::harness::Sandbox;
-use crate::support::program::{Running, assert_fields, sh};
-
-/// Holds `lock` until the file `go` is there.
-fn hold(sandbox: &Sandbox, lock: &str) -> Running {
-    let script =
-        format!("echo $LEASEHOLD_FENCE > fence-{lock}; while [ ! -e go ]; do sleep 0.02; done");
-    let holder = sandbox.start(&["run", lock, "--", "sh", "-c", &script]);
-    sandbox.line_in(&format!("fence-{lock}"));
-    holder
-}
+use crate::support::program::{assert_fields, sh};
 
 #[test]
 fn status_shows_when_the_lock_was_taken() {
     let sandbox = Sandbox::new();
-    let first = hold(&sandbox, "x");
+    let first = sandbox.hold("x", "x");
     sandbox.gate("done");
     let waiter = sandbox.start(&sh("run x", "echo > second; read line < done"));
     let started = SystemClock.wall();
     until("the waiter was started in an earlier second", || {
         SystemClock.wall().distance(started) > Duration::from_secs(2)
     });
-    sandbox.let_go();
-    first.wait().succeeds();
+    sandbox.finish(first);
     sandbox.line_in("second");
     let status = sandbox.run("status x --json").json();
     let since = status["holders"][0]["since"].as_str().unwrap();
@@ -56,12 +46,12 @@ fn ls_shows_the_locks_that_match_by_name() {
     let sandbox = Sandbox::new();
     let none = "no lock is held whose name matches \"*\"\n";
     assert_eq!(sandbox.run("ls").succeeds().stdout, none);
-    let holders = ["b2", "a1", "b1"].map(|lock| hold(&sandbox, lock));
+    let holders = ["b2", "a1", "b1"].map(|lock| sandbox.hold(lock, lock));
     let listed = sandbox.run("ls").stdout;
     let rows = listed.lines().map(|line| line.split_whitespace().next());
     let names: Vec<&str> = rows.flatten().collect();
     assert_eq!(names, ["LOCK", "a1", "b1", "b2"], "{listed}");
-    let fence = format!("  {}  ", sandbox.line_in("fence-a1"));
+    let fence = format!("  {}  ", sandbox.fence("a1"));
     assert!(listed.contains(&fence), "{listed}");
 
     let some = sandbox.run("ls --json --limit 1 b*").json();
@@ -83,8 +73,8 @@ fn ls_shows_the_locks_that_match_by_name() {
 #[test]
 fn file_lock_is_not_broken_but_names_holder() {
     let sandbox = Sandbox::new();
-    let holder = hold(&sandbox, "x");
-    let fence = sandbox.line_in("fence-x");
+    let holder = sandbox.hold("x", "x");
+    let fence = sandbox.fence("x");
     let named = format!("(pid {} on ", holder.pid());
     let without = sandbox.run("break x");
     without.fails(64, &["end the process that holds it", &named]);
@@ -94,8 +84,7 @@ fn file_lock_is_not_broken_but_names_holder() {
         refused.fails(64, &["end the process that holds it", &named]);
     }
     assert!(!sandbox.is_free("x"), "it is held as before");
-    sandbox.let_go();
-    assert_eq!(holder.wait().code(), 0, "the command was not ended");
+    sandbox.finish(holder);
 }
 
 #[test]
@@ -107,15 +96,14 @@ fn check_tells_own_free_and_foreign_apart() {
     assert!(inside.stdout.ends_with("\n0\n"), "{inside:?}");
     let other = sandbox.run(&sh("run y", "$LEASEHOLD status -q --check x; echo $?"));
     assert_eq!(other.stdout, "1\n", "the run has another lock");
-    let holder = hold(&sandbox, "x");
+    let holder = sandbox.hold("x", "x");
     let shown = sandbox.run("status --check x");
     assert_eq!(shown.code(), 3);
     assert!(shown.stdout.contains("held by"), "{shown:?}");
     let silent = sandbox.run("status -q --check x");
     assert_eq!((silent.code(), &*silent.stdout), (3, ""));
     assert_eq!(code("status x"), 0, "without --check, held is no failure");
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
 }
 
 #[test]
@@ -123,10 +111,9 @@ fn watch_prints_each_change_once() {
     let sandbox = Sandbox::new();
     let watch = sandbox.start("status --watch=100ms x");
     watch.prints("x: free\n");
-    let holder = hold(&sandbox, "x");
+    let holder = sandbox.hold("x", "x");
     watch.prints("x: held by");
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
     until("it is free again", || {
         watch.stdout().matches("x: free\n").count() == 2
     });

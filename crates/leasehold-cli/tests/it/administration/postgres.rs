@@ -1,19 +1,12 @@
-//! `init`, `doctor`, and what operators do with locks on a PostgreSQL server.
+//! What only PostgreSQL has: its schema, its rights, its poolers, and its rows.
 
-use leasehold_testkit::servers::{PgBouncer, PostgresServer, until};
-use serde_json::{Value, json};
+use leasehold_testkit::servers::{PgBouncer, PostgresServer};
+use serde_json::json;
 
+use crate::administration::doctor::{check, verdict};
 use crate::support::harness::Sandbox;
-use crate::support::program::{assert_fields, sh};
+use crate::support::program::assert_fields;
 use crate::support::pty::OnTerminal;
-
-fn finding(report: &Value, id: &str) -> Value {
-    let checks = report["checks"].as_array().unwrap();
-    let found = checks.iter().find(|check| check["id"] == id);
-    found
-        .unwrap_or_else(|| panic!("no {id} in {report}"))
-        .clone()
-}
 
 #[test]
 fn schema_is_created_once_by_init() {
@@ -59,10 +52,7 @@ fn doctor_names_what_is_wrong_and_its_remedy() {
     let server = PostgresServer::start();
     let sandbox = Sandbox::on(&[server.url()]);
     let report = |sandbox: &Sandbox| sandbox.run("doctor --json").json_of_any();
-    assert_fields(
-        &finding(&report(&sandbox), "schema"),
-        json!({"verdict": "red"}),
-    );
+    assert_eq!(verdict(&report(&sandbox), "schema"), "red");
     sandbox.run("init").succeeds();
     let found = report(&sandbox);
     for id in [
@@ -74,14 +64,12 @@ fn doctor_names_what_is_wrong_and_its_remedy() {
         "clock",
         "failover",
     ] {
-        assert_fields(&finding(&found, id), json!({"verdict": "green"}));
+        assert_eq!(verdict(&found, id), "green");
     }
     // The server of the tests does not wait for the disk.
-    let durability = finding(&found, "durability");
-    assert_fields(
-        &durability,
-        json!({"verdict": "red", "remedy": "set fsync = on in postgresql.conf"}),
-    );
+    assert_eq!(verdict(&found, "durability"), "red");
+    let remedy = &check(&found, "durability")["remedy"];
+    assert_eq!(remedy, "set fsync = on in postgresql.conf");
 
     server.sql("create role app login password 'app-secret';");
     let login = format!("tester:{}@", PostgresServer::PASSWORD);
@@ -94,16 +82,14 @@ fn doctor_names_what_is_wrong_and_its_remedy() {
     refused.fails(77, &["or the right CREATE, which `leasehold init` needs"]);
     assert!(!refused.stderr.contains("GRANT"), "{refused:?}");
     for _ in 0..2 {
-        let rights = finding(&report(&app), "rights");
+        let report = report(&app);
+        let rights = check(&report, "rights");
         if rights["verdict"] == "red" {
             let grants = rights["remedy"].as_str().unwrap();
             server.sql(&format!("{grants};"));
         }
     }
-    assert_fields(
-        &finding(&report(&app), "rights"),
-        json!({"verdict": "green"}),
-    );
+    assert_eq!(verdict(&report(&app), "rights"), "green");
     app.run("run -n x true").succeeds();
 }
 
@@ -145,12 +131,12 @@ fn pooler_in_transaction_mode_is_refused() {
         .run("run -n x true")
         .fails(77, &["pool_mode = session"]);
     let report = pooled.run("doctor --json").json_of_any();
-    assert_fields(&finding(&report, "session"), json!({"verdict": "red"}));
+    assert_eq!(verdict(&report, "session"), "red");
     let pooler = PgBouncer::start(&server, "session", passes);
     let pooled = Sandbox::on(&[pooler.url()]);
     pooled.run("run -n x true").succeeds();
     let report = pooled.run("doctor --json").json_of_any();
-    assert_fields(&finding(&report, "session"), json!({"verdict": "green"}));
+    assert_eq!(verdict(&report, "session"), "green");
 }
 
 /// The first host of the URL is a standby.
@@ -193,48 +179,10 @@ fn unusable_addresses_are_refused() {
 }
 
 #[test]
-fn operators_see_and_break_locks() {
-    let (sandbox, _server) = Sandbox::on_postgres();
-    let script = "echo $LEASEHOLD_FENCE > fence; while [ ! -e go ]; do sleep 0.02; done";
-    let holder = sandbox.start(&sh("run --ttl 6s x", script));
-    let fence: u64 = sandbox.line_in("fence").parse().unwrap();
-    let waiter = sandbox.start(&sh("run -v x", "echo > second"));
-    waiter.says("1st in the queue");
-    let listed = sandbox.run("ls --json").json();
-    assert_fields(&listed["locks"][0], json!({"lock": "x", "held": true}));
-    let waiters = sandbox.run("waiters x --json").json();
-    assert_eq!(waiters["waiters"].as_array().unwrap().len(), 1, "{waiters}");
-    sandbox
-        .run("break x --fence 7")
-        .fails(76, &["nothing is broken"]);
-    let broken = sandbox
-        .run(&format!("break x --fence {fence} --reason outage --json"))
-        .json();
-    assert_fields(
-        &broken["broken"],
-        json!({"fence": fence, "reason": "outage"}),
-    );
-    holder.wait().fails(76, &["an operator broke the lock"]);
-    waiter.wait().succeeds();
-    let status = sandbox.run("status x").stdout;
-    assert!(
-        status.contains(&format!("the lease with fence {fence} was broken at ")),
-        "{status}"
-    );
-}
-
-#[test]
-fn lock_broken_at_once_passes_on() {
-    let (sandbox, _server) = Sandbox::on_postgres();
-    let script = "echo $LEASEHOLD_FENCE > fence; while [ ! -e go ]; do sleep 0.02; done";
-    let holder = sandbox.start(&sh("run --ttl 60s x", script));
-    let fence = sandbox.line_in("fence");
-    let waiter = sandbox.start(&sh("run -v x", "echo > second"));
-    waiter.says("1st in the queue");
-    sandbox
-        .run(&format!("break x --fence {fence} --now"))
-        .succeeds();
-    until("the waiter runs", || sandbox.path("second").exists());
-    waiter.wait().succeeds();
-    drop(holder);
+fn postgres_shows_the_fence_in_its_table() {
+    let (sandbox, server) = Sandbox::on_postgres();
+    let holder = sandbox.hold("x", "pid");
+    let fence = server.sql("select fence from leasehold.lock where name = 'x';");
+    assert_eq!(fence, [sandbox.fence("pid").to_string()]);
+    sandbox.finish(holder);
 }

@@ -1,16 +1,16 @@
-//! `break`, `ls` and `waiters` on one Redis and on five.
+//! `break` and `ls` on one Redis server and on a quorum.
 
 use leasehold_testkit::servers::{Reply, until};
 use serde_json::{Value, json};
 
-use crate::support::harness::{Sandbox, on_one_and_five};
-use crate::support::program::{Running, assert_fields, sh};
+use crate::support::harness::Sandbox;
+use crate::support::program::{Running, assert_fields};
+use crate::support::stores::{TestStore, on_stores};
 
-/// Holds `x` so that its fence is shown at once; returns that fence, too.
+/// Holds `x`; returns the fence, which `status` shows at once.
 fn hold(sandbox: &Sandbox, ttl: &str) -> (Running, u64) {
-    let script = "echo $LEASEHOLD_FENCE > fence; while [ ! -e go ]; do sleep 0.02; done";
-    let holder = sandbox.start(&sh(&format!("run --ttl {ttl} x"), script));
-    let fence = sandbox.line_in("fence").parse().unwrap();
+    let holder = sandbox.hold(&format!("--ttl {ttl} x"), "holder");
+    let fence = sandbox.fence("holder");
     assert_eq!(status(sandbox)["holders"][0]["fence"], fence);
     (holder, fence)
 }
@@ -33,85 +33,6 @@ fn command_that_ends_under_a_broken_lock_learns_who_broke_it() {
         .fails(76, &["lost lock \"x\"", "was broken by", "outage"]);
 }
 
-/// The holder notices the break and ends its command, and no other client gets the lock until the lease would have
-/// ended.
-#[test]
-fn broken_lock_stays_closed_until_lease_end() {
-    on_one_and_five(|sandbox, servers| {
-        let (holder, fence) = hold(sandbox, "6s");
-        let without = ["nothing is broken", &format!("--fence {fence}")];
-        sandbox.run("break x").fails(64, &without);
-        let other = ["not with fence 7; nothing is broken", &fence.to_string()];
-        sandbox.run("break x --fence 7").fails(76, &other);
-        for args in ["break free", "break free --fence 7"] {
-            sandbox.run(args).fails(76, &["lock \"free\" is free"]);
-        }
-        assert!(status(sandbox)["broken"].is_null());
-
-        let args = format!("break x --fence {fence} --reason outage --json");
-        let broken = sandbox.run(&args).json();
-        let members = servers.iter().count();
-        assert_fields(
-            &broken,
-            json!({"version": 1, "lock": "x", "members": members}),
-        );
-        assert!(broken["closed_for_ms"].as_u64() <= Some(6000), "{broken}");
-        assert_fields(
-            &broken["broken"],
-            json!({"fence": fence, "reason": "outage"}),
-        );
-        let user = broken["broken"]["user"].as_str();
-        assert!(user.is_some_and(|user| !user.is_empty()), "{broken}");
-        let shown = status(sandbox);
-        if shown["held"] == true {
-            assert_eq!(shown["holders"][0]["broken"], true, "{shown}");
-        }
-        let text = sandbox.run("status x").stdout;
-        let told = format!("the lease with fence {fence} was broken at ");
-        assert!(
-            text.contains(&told) && text.contains(": outage\n"),
-            "{text}"
-        );
-        let mut states = ["x: was held by ", "x: free\n"].into_iter();
-        assert!(states.any(|state| text.starts_with(state)), "{text}");
-
-        let reason = ["an operator broke the lock", "was broken by ", ": outage"];
-        holder.wait().fails(76, &reason);
-        let next = sandbox
-            .run(&sh("run x", "echo $LEASEHOLD_FENCE"))
-            .succeeds();
-        assert!(next.stdout.trim().parse::<u64>().unwrap() > fence);
-        let kept = status(sandbox);
-        assert_eq!(kept["held"], false);
-        assert_eq!(kept["broken"]["fence"], fence, "also afterwards");
-    });
-}
-
-#[test]
-fn lock_broken_at_once_goes_to_next_waiter() {
-    let (sandbox, _server) = Sandbox::on_redis();
-    let (holder, fence) = hold(&sandbox, "15s");
-    let waiter = sandbox.start(&sh("run x", "echo $LEASEHOLD_FENCE > next"));
-    let pid = waiter.pid();
-    until("it waits", || {
-        let shown = sandbox.run("waiters x --json").json();
-        assert_fields(&shown, json!({"version": 1, "queue": true}));
-        let first = &shown["waiters"][0];
-        first["position"] == 1 && first["client"]["pid"] == pid && first["since"].is_string()
-    });
-    let text = sandbox.run("waiters x").stdout;
-    assert!(text.starts_with("PLACE  MODE "), "{text}");
-    assert!(text.contains("\n1      exclusive  "), "{text}");
-    let broken = sandbox.run(&format!("break x --fence {fence} --now"));
-    let text = broken.succeeds().stdout;
-    assert!(text.contains("its lease is over"), "{text}");
-    assert!(text.contains("only a check of fences protects"), "{text}");
-    assert!(sandbox.line_in("next").parse::<u64>().unwrap() > fence);
-    waiter.wait().succeeds();
-    holder.wait().fails(76, &["an operator broke the lock"]);
-    assert_eq!(sandbox.run("waiters x").stdout, "x: no waiters\n");
-}
-
 #[test]
 fn break_without_majority_changes_nothing() {
     let (sandbox, servers) = Sandbox::on_quorum(3);
@@ -125,8 +46,7 @@ fn break_without_majority_changes_nothing() {
     let shown = status(&sandbox);
     assert!(shown["broken"].is_null(), "{shown}");
     assert_eq!(shown["holders"][0]["broken"], false);
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
 }
 
 /// The owners that hold `x`.
@@ -137,33 +57,31 @@ fn owners(sandbox: &Sandbox) -> Vec<String> {
     holders.iter().map(owner).collect()
 }
 
-#[test]
-fn one_of_several_holders_is_broken() {
-    on_one_and_five(|sandbox, _| {
-        for mode in ["-s", "--permits 2"] {
-            let stuck = sandbox.start(&format!("run --ttl 15s {mode} x -- sleep 1000"));
-            until("it holds", || owners(sandbox).len() == 1);
-            let owner = owners(sandbox).remove(0);
-            let other = sandbox.hold(&format!("--ttl 15s {mode} x"), "other");
-            sandbox.run("break x").fails(64, &["--dry-run shows"]);
-            sandbox.run("break x --yes").fails(64, &["--dry-run shows"]);
-            let shown = sandbox.run("break x --dry-run").succeeds().stdout;
-            assert!(shown.contains(&format!("--owner {owner} would")), "{shown}");
-            let args = format!("break x --owner {owner} --reason hangs");
-            let told = sandbox.run(&args).succeeds().stdout;
-            assert!(
-                told.contains(&format!("broken, owner {owner}; closed for ")),
-                "{told}"
-            );
-            sandbox.let_go();
-            other.wait().succeeds();
-            // The holder ends its command at its next renewal, and the lock opens long before the end of the lease.
-            stuck.wait().fails(76, &["was broken by ", ": hangs"]);
-            sandbox.run("run -w 5s x true").succeeds();
-            std::fs::remove_file(sandbox.path("go")).unwrap();
-            std::fs::remove_file(sandbox.path("other")).unwrap();
-        }
-    });
+on_stores!(one_of_several_holders_is_broken: redis redis_quorum);
+
+fn one_of_several_holders_is_broken(sandbox: &TestStore) {
+    for mode in ["-s", "--permits 2"] {
+        let stuck = sandbox.start(&format!("run --ttl 15s {mode} x -- sleep 1000"));
+        until("it holds", || owners(sandbox).len() == 1);
+        let owner = owners(sandbox).remove(0);
+        let other = sandbox.hold(&format!("--ttl 15s {mode} x"), "other");
+        sandbox.run("break x").fails(64, &["--dry-run shows"]);
+        sandbox.run("break x --yes").fails(64, &["--dry-run shows"]);
+        let shown = sandbox.run("break x --dry-run").succeeds().stdout;
+        assert!(shown.contains(&format!("--owner {owner} would")), "{shown}");
+        let args = format!("break x --owner {owner} --reason hangs");
+        let told = sandbox.run(&args).succeeds().stdout;
+        assert!(
+            told.contains(&format!("broken, owner {owner}; closed for ")),
+            "{told}"
+        );
+        sandbox.finish(other);
+        // The holder ends its command at its next renewal, and the lock opens long before the end of the lease.
+        stuck.wait().fails(76, &["was broken by ", ": hangs"]);
+        sandbox.run("run -w 5s x true").succeeds();
+        std::fs::remove_file(sandbox.path("go")).unwrap();
+        std::fs::remove_file(sandbox.path("other")).unwrap();
+    }
 }
 
 /// The script may still work when it learns of the break.
@@ -259,6 +177,5 @@ fn ls_says_where_members_disagree() {
     let stray = &all["locks"][1];
     assert_fields(stray, json!({"held": false, "agreed": false}));
     assert_eq!(stray["holders"][0]["members"], 2);
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
 }

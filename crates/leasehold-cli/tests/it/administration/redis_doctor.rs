@@ -6,14 +6,9 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
 use serde_json::{Value, json};
 
-use crate::administration::doctor::{is_documented, report, verdict};
+use crate::administration::doctor::{check, doctor, found, is_documented, verdict};
 use crate::support::harness::{Sandbox, id};
 use crate::support::program::assert_fields;
-
-fn doctor(sandbox: &Sandbox) -> (i32, Value) {
-    let ended = sandbox.run("doctor --json");
-    (ended.code(), report(&ended))
-}
 
 /// All keys with their values, and what the server counts of its own changes.
 fn state(server: &RedisServer) -> Vec<String> {
@@ -32,13 +27,6 @@ fn state(server: &RedisServer) -> Vec<String> {
     let mut lines = info.lines().map(str::to_owned);
     state.extend(lines.find(|line| line.starts_with("rdb_changes_since_last_save")));
     state
-}
-
-/// What a check found, and the advice.
-pub(crate) fn found(of: &Value, check: &str) -> String {
-    let mut checks = of["checks"].as_array().unwrap().iter();
-    let check = checks.find(|it| it["id"] == check).unwrap();
-    format!("{} {} {}", check["found"], check["why"], check["remedy"])
 }
 
 /// Asserts that nothing is wrong, except the distance of a server, which depends on the load of this
@@ -199,9 +187,8 @@ fn duplicate_server_and_differing_quorum_are_red() {
 
 #[test]
 fn a_stepped_clock_is_red() {
-    let servers = RedisSet::start_each(3, &RedisServer::builder().steppable_clock());
-    let sandbox = Sandbox::on(&servers.urls());
-    sandbox.run("init").succeeds();
+    let steppable = RedisSet::start_each(3, &RedisServer::builder().steppable_clock());
+    let (sandbox, servers) = Sandbox::on_initialized(steppable, "");
     servers[1].clock().forward(Duration::from_secs(5));
     let (code, report) = doctor(&sandbox);
     assert_eq!(code, 78, "{report}");
@@ -231,9 +218,7 @@ fn user_without_rights_gets_the_acl_line() {
     let member = &report["members"][0];
     assert_eq!(verdict(member, "rights"), "red");
     assert_eq!(verdict(member, "keys"), "yellow", "nobody may look");
-    let mut checks = member["checks"].as_array().unwrap().iter();
-    let rights = checks.find(|it| it["id"] == "rights").unwrap();
-    let line = rights["remedy"].as_str().unwrap();
+    let line = check(member, "rights")["remedy"].as_str().unwrap();
     let answer = sandbox.shell(&format!("redis-cli -p {} {line}", server.port()));
     assert_eq!(answer.wait().stdout, "OK\n", "{line}");
     let (code, report) = doctor(&sandbox);

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::harness::{Sandbox, on_all_stores};
+use crate::support::harness::Sandbox;
 use crate::support::program::{Running, assert_fields};
+use crate::support::stores::{TestStore, on_stores};
 
 /// Runs `cat gate` under the lock `x` until the gate is opened.
 fn hold(sandbox: &Sandbox, args: &str) -> Running {
@@ -17,30 +18,29 @@ fn holder(sandbox: &Sandbox) -> Value {
     sandbox.run("status --json x").json()["holders"][0].clone()
 }
 
-#[test]
-fn holder_is_shown_with_label_and_command() {
-    on_all_stores(|sandbox| {
-        let running = hold(sandbox, "--label nightly --show-command line");
-        let seen = holder(sandbox);
-        let known = json!({
-            "pid": running.pid(), "program": "leasehold", "label": "nightly", "command": "cat gate"
-        });
-        assert_fields(&seen, known);
-        let user = seen["user"].as_str().unwrap();
-        let text = format!(", user {user}, label nightly, running cat gate)");
-        let shown = sandbox.run("status x").stdout;
-        assert!(shown.contains(&text), "{shown}");
-        let shown = sandbox.run("ls").stdout;
-        for cell in ["cat gate", user, "nightly"] {
-            assert!(shown.contains(&format!("  {cell}  ")), "{shown}");
-        }
-        sandbox.run("run -n x true").fails(75, &[&text]);
-        let waiter = sandbox.start("run -v --label second x true");
-        waiter.says(&text);
-        sandbox.open_gate("gate");
-        running.wait().succeeds();
-        waiter.wait().succeeds();
+on_stores!(holder_is_shown_with_label_and_command: file redis redis_quorum);
+
+fn holder_is_shown_with_label_and_command(sandbox: &TestStore) {
+    let running = hold(sandbox, "--label nightly --show-command line");
+    let seen = holder(sandbox);
+    let known = json!({
+        "pid": running.pid(), "program": "leasehold", "label": "nightly", "command": "cat gate"
     });
+    assert_fields(&seen, known);
+    let user = seen["user"].as_str().unwrap();
+    let text = format!(", user {user}, label nightly, running cat gate)");
+    let shown = sandbox.run("status x").stdout;
+    assert!(shown.contains(&text), "{shown}");
+    let shown = sandbox.run("ls").stdout;
+    for cell in ["cat gate", user, "nightly"] {
+        assert!(shown.contains(&format!("  {cell}  ")), "{shown}");
+    }
+    sandbox.run("run -n x true").fails(75, &[&text]);
+    let waiter = sandbox.start("run -v --label second x true");
+    waiter.says(&text);
+    sandbox.open_gate("gate");
+    running.wait().succeeds();
+    waiter.wait().succeeds();
 }
 
 #[test]

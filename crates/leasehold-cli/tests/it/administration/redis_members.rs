@@ -6,7 +6,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 use serde_json::{Value, json};
 
-use crate::administration::redis_doctor::found;
+use crate::administration::doctor::found;
 use crate::support::harness::{Sandbox, id};
 use crate::support::program::{Ended, assert_fields};
 use crate::support::pty::OnTerminal;
@@ -160,9 +160,7 @@ fn init_is_fine_where_nothing_is_needed() {
             .run("init --max-ttl 5s")
             .fails(64, &["are for a quorum"]);
     }
-    let mut unsaid = folder.without_store();
-    unsaid.arg("init");
-    let refused = folder.spawn(unsaid).wait();
+    let refused = folder.run_without_store(&[], "init");
     refused.fails(64, &["no store is configured"]);
 }
 
@@ -206,9 +204,7 @@ fn quiet_run_does_not_name_a_server_that_is_down() {
 
 #[test]
 fn default_ttl_fits_the_limits_of_the_quorum() {
-    let servers = RedisSet::start(3);
-    let sandbox = Sandbox::on(&servers.urls());
-    sandbox.run("init --max-ttl 5s").succeeds();
+    let (sandbox, _servers) = Sandbox::on_initialized(RedisSet::start(3), "--max-ttl 5s");
     sandbox.run("run x true").succeeds();
     sandbox.run("run -n --also y x true").succeeds();
     sandbox.run("elect --value here x true").succeeds();
@@ -216,20 +212,16 @@ fn default_ttl_fits_the_limits_of_the_quorum() {
     assert_eq!(held.json()["ttl_ms"], 5_000);
     let remedy = ["2s 500ms to 5s", "--ttl, LEASEHOLD_TTL, or"];
     sandbox.run("run --ttl 30s x true").fails(64, &remedy);
-    let slow = RedisSet::start(3);
-    let sandbox = Sandbox::on(&slow.urls());
     let limits = "--max-ttl 90s --clock-tolerance 4s";
-    sandbox.run(&format!("init {limits}")).succeeds();
+    let (sandbox, _slow) = Sandbox::on_initialized(RedisSet::start(3), limits);
     let held = sandbox.run("acquire --json z").succeeds();
     assert_eq!(held.json()["ttl_ms"], 40_000, "30s would be too short");
 }
 
 #[test]
 fn clients_learn_limits_from_the_servers() {
-    let servers = RedisSet::start(3);
-    let sandbox = Sandbox::on(&servers.urls());
     let limits = "--max-ttl 90s --clock-tolerance 2s";
-    sandbox.run(&format!("init {limits}")).succeeds();
+    let (sandbox, _servers) = Sandbox::on_initialized(RedisSet::start(3), limits);
     sandbox.run("run --ttl 90s -n x true").succeeds();
     for (ttl, reason) in [
         ("100s", "TTL 1m 40s is out of bounds"),
@@ -334,10 +326,8 @@ fn redis_quorum_grows_shrinks_and_advises() {
 
 #[test]
 fn replaced_server_costs_no_lock() {
-    let servers = RedisSet::start(3);
+    let (former, servers) = Sandbox::on_initialized(RedisSet::start(3), "--max-ttl 3s");
     let new = RedisServer::start();
-    let former = Sandbox::on(&servers.urls());
-    former.run("init --max-ttl 3s").succeeds();
     let holder = former.hold("--ttl 3s mine", "held");
     let replace = |options: &str| {
         let (old, new) = (id(&servers[0]), new.url());
@@ -370,18 +360,15 @@ fn replaced_server_costs_no_lock() {
     let moved = format!("); {} is at {}\n", id(&servers[0]), id(&new));
     assert!(doctor.contains(&moved), "{doctor}");
     latter.run("run --ttl 3s -n mine true").fails(75, &[]);
-    former.let_go();
-    holder.wait().succeeds();
+    former.finish(holder);
     latter.run("run --ttl 3s mine true").succeeds();
     former.run("run --ttl 3s mine true").succeeds();
 }
 
 #[test]
 fn silent_server_is_replaced_if_it_is_gone() {
-    let mut servers = RedisSet::start(3);
+    let (sandbox, mut servers) = Sandbox::on_quorum(3);
     let new = RedisServer::start();
-    let sandbox = Sandbox::on(&servers.urls());
-    sandbox.run("init").succeeds();
     servers[1].kill();
     let dead = id(&servers[1]);
     let replace =
@@ -395,9 +382,7 @@ fn silent_server_is_replaced_if_it_is_gone() {
 
 #[test]
 fn waiter_sees_how_long_members_lack_votes() {
-    let servers = RedisSet::start(3);
-    let sandbox = Sandbox::on(&servers.urls());
-    sandbox.run("init --max-ttl 20s").succeeds();
+    let (sandbox, servers) = Sandbox::on_initialized(RedisSet::start(3), "--max-ttl 20s");
     for server in [0, 1] {
         servers[server].command(&["FLUSHALL"]);
     }
@@ -443,11 +428,9 @@ fn uninitialized_redis_quorum_says_what_to_do() {
 
 #[test]
 fn lost_server_beside_a_dead_one_is_readmitted() {
-    let mut servers = RedisSet::start(3);
-    let sandbox = Sandbox::on(&servers.urls());
+    let (sandbox, mut servers) = Sandbox::on_initialized(RedisSet::start(3), "--max-ttl 5s");
     let try_lock = || sandbox.run("run --ttl 5s -n x true");
     let readmit = |args: &str| sandbox.run(&format!("members readmit {args}"));
-    sandbox.run("init --max-ttl 5s").succeeds();
     let (lost, dead) = (id(&servers[1]), id(&servers[2]));
     servers[1].command(&["FLUSHALL"]);
     servers[2].kill();

@@ -49,6 +49,5 @@ fn table_is_cut_on_a_terminal_only() {
             "{whole}"
         );
     }
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
 }

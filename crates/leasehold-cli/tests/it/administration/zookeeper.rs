@@ -1,57 +1,27 @@
-//! Looking at locks on ZooKeeper, breaking them, and `doctor`.
+//! What only ZooKeeper has: `doctor`, and what its sessions do not allow.
 
-use leasehold_testkit::servers::{Zookeeper, until};
+use leasehold_testkit::servers::Zookeeper;
 
-use crate::administration::doctor::{is_documented, report};
-use crate::administration::redis_doctor::found;
-use crate::run::servers::zookeeper::on_zookeeper;
+use crate::administration::doctor::{found, is_documented, report};
 use crate::support::harness::Sandbox;
-use crate::support::program::sh;
 
 #[test]
-fn zookeeper_shows_holders_and_waiters() {
-    let (sandbox, _servers) = on_zookeeper(3);
-    let holder = sandbox.hold("a/b", "pid");
-    let waiter = sandbox.start("run -v a/b true");
-    waiter.says("waiting for lock");
-    let status = sandbox.run("status a/b --json").json();
-    assert_eq!(status["held"], true, "{status}");
-    assert!(status["holders"][0]["fence"].is_u64(), "{status}");
-    assert!(status["holders"][0]["pid"].is_u64(), "{status}");
-    let listed = sandbox.run("ls --json").json();
-    assert_eq!(listed["locks"][0]["lock"], "a/b", "{listed}");
-    until("one waits", || {
-        sandbox.run("waiters a/b --json").json()["waiters"]
-            .as_array()
-            .is_some_and(|all| all.len() == 1)
-    });
-    sandbox.let_go();
-    holder.wait().succeeds();
-    waiter.wait().succeeds();
-    assert_eq!(sandbox.run("ls").code(), 0);
-}
-
-#[test]
-fn zookeeper_lock_is_broken_at_once_or_later() {
-    let (sandbox, _servers) = on_zookeeper(1);
-    for at_once in ["--now", ""] {
-        let script = "echo $LEASEHOLD_FENCE > fence; while :; do sleep 0.02; done";
-        let holder = sandbox.start(&sh("run --ttl 3s x", script));
-        let fence = sandbox.line_in("fence");
-        let broken = sandbox.run(&format!(
-            "break x --fence {fence} {at_once} --reason test --json"
-        ));
-        let broken = broken.json();
-        assert_eq!(broken["broken"]["reason"], "test", "{broken}");
-        assert_eq!(
-            broken["closed_for_ms"].is_null(),
-            !at_once.is_empty(),
-            "{broken}"
-        );
-        holder.wait().fails(76, &["an operator broke the lock"]);
-        sandbox.run("run -w 20s x true").succeeds();
-        let _ = std::fs::remove_file(sandbox.path("fence"));
-    }
+fn zookeeper_has_no_handles_and_no_lock_delay() {
+    let (sandbox, servers) = Sandbox::on_zookeeper(1);
+    let needs = ["needs a store with leases"];
+    sandbox.run("acquire x").fails(64, &needs);
+    sandbox
+        .run("run --lock-delay 1s x true")
+        .fails(64, &["lock_delay"]);
+    sandbox
+        .run("members")
+        .fails(64, &["ZooKeeper manages its members itself"]);
+    let two = [servers.url(), servers.url()];
+    sandbox.run_at(&two, "run x true").fails(64, &["zk://"]);
+    let wrong = ["zk://u:secret@a?x=1".to_owned()];
+    let refused = sandbox.run_at(&wrong, "run x true");
+    assert!(!refused.stderr.contains("secret"), "{}", refused.stderr);
+    refused.fails(64, &["unknown parameter"]);
 }
 
 #[test]

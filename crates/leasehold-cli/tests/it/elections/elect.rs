@@ -1,4 +1,4 @@
-//! `elect` on files: one leader follows another, and observers see each leader.
+//! `elect` on each store, and on files: one leader follows another, and observers see each leader.
 
 use std::fs;
 use std::net::TcpListener;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::support::harness::Sandbox;
 use crate::support::processes::until_gone;
 use crate::support::program::{Running, assert_fields, sh};
+use crate::support::stores::{TestStore, on_stores};
 
 /// A command that notes its fence and its process, and stays until its gate is opened.
 fn stay(gate: &str) -> String {
@@ -44,6 +45,57 @@ pub(crate) fn changes(sandbox: &Sandbox, file: &str) -> Vec<Value> {
     let changes: Vec<Value> = lines.iter().map(parse).collect();
     assert!(changes.iter().all(|change| change["version"] == 1));
     changes
+}
+
+/// Notes its fence, its process, and whether the command of another leader is still there.
+const LEAD: &str = r#"
+for other in *.pid; do
+    if [ -s $other ] && kill -0 $(cat $other) 2> /dev/null; then echo $other >> overlaps; fi
+done
+echo $$ > $0.pid
+echo $LEASEHOLD_FENCE >> fences
+trap "" TERM
+while :; do sleep 0.02; done"#;
+
+pub(crate) fn lead(sandbox: &Sandbox, who: &str, options: &str) -> Running {
+    let ttl = if options.contains("--ttl") {
+        ""
+    } else {
+        "--ttl 3s"
+    };
+    let options = format!("{ttl} --grace 200ms {options} --value {who}");
+    sandbox.start(&sh(
+        &format!("elect -v {options} x"),
+        &LEAD.replace("$0", who),
+    ))
+}
+
+/// The value of the current leader, as an observer sees it.
+pub(crate) fn leader(sandbox: &Sandbox) -> String {
+    let change = sandbox.run("elect --observe --once --json x").json_of_any();
+    let value = change["leader"]["value"].as_str();
+    value.unwrap_or_default().to_owned()
+}
+
+on_stores!(killed_leader_is_followed: redis postgres etcd zookeeper);
+
+/// On Redis, the guardian releases the lock at once: the lease would last for ten minutes.
+fn killed_leader_is_followed(sandbox: &TestStore) {
+    let ttl = match sandbox.store().starts_with("redis") {
+        true => "--ttl 10m",
+        false => "--ttl 3s",
+    };
+    let first = lead(sandbox, "a", ttl);
+    until_led(sandbox, 1);
+    assert_eq!(leader(sandbox), "a");
+    let second = lead(sandbox, "b", ttl);
+    second.says("waiting for lock");
+    first.signal(Signal::SIGKILL);
+    until_led(sandbox, 2);
+    until("an observer sees the next leader", || {
+        leader(sandbox) == "b"
+    });
+    assert_eq!(sandbox.lines_in("overlaps"), [""; 0]);
 }
 
 #[test]
@@ -105,40 +157,35 @@ fn observers_print_each_change_until_a_signal() {
     assert_eq!(ended.stdout.lines().count(), 3, "{ended:?}");
 }
 
-#[test]
-fn lost_leadership_is_reported_and_campaigned_for() {
-    let sandbox = Sandbox::new();
-    let script = "echo $LEASEHOLD_FENCE >> fences; echo $$ > pid; exec sleep 1000";
-    let leader = start(&sandbox, "--ttl 600ms", script);
-    until_led(&sandbox, 1);
-    let command = sandbox.pid_in("pid");
-    remove_lock_file(&sandbox);
+on_stores!(lost_leadership_is_campaigned_for_unless_once: file redis);
+
+fn lost_leadership_is_campaigned_for_unless_once(sandbox: &TestStore) {
+    let leader = lead(sandbox, "a", "");
+    until_led(sandbox, 1);
+    let command = sandbox.pid_in("a.pid");
+    sandbox.delete("x");
     until_gone(command);
     leader.says("lost lock \"x\": ");
     leader.says("campaigning for \"x\" again in ");
-    until_led(&sandbox, 2);
-    leader.signal(Signal::SIGTERM);
-    assert_eq!(leader.wait().code(), 143);
-    assert!(sandbox.is_free("x"));
-}
-
-#[test]
-fn once_means_that_a_loss_is_the_end() {
-    let sandbox = Sandbox::new();
-    let script = "echo $LEASEHOLD_FENCE >> fences; exec sleep 1000";
-    let leader = start(&sandbox, "--ttl 600ms --once --json", script);
-    until_led(&sandbox, 1);
-    remove_lock_file(&sandbox);
-    let ended = leader.wait();
-    ended.fails(76, &[]);
+    until_led(sandbox, 2);
+    let once = lead(sandbox, "b", "--once --json");
+    once.says(r#""event":"waiting""#);
+    leader.signal(Signal::SIGKILL);
+    until_led(sandbox, 3);
+    sandbox.delete("x");
+    let ended = once.wait();
+    assert_eq!(ended.code(), 76, "{ended:?}");
     let events = ended.events();
-    let names: Vec<_> = events.iter().map(|event| &event["event"]).collect();
+    let names = events.iter().map(|event| event["event"].as_str().unwrap());
+    let names: Vec<&str> = names.filter(|name| *name != "waiting").collect();
     assert_eq!(names, ["acquired", "leads", "lost", "end"], "{ended:?}");
-    let fence = fences(&sandbox)[0];
+    let leads = events.iter().find(|event| event["event"] == "leads");
+    let fence = fences(sandbox)[2];
     assert_fields(
-        &events[1],
+        leads.unwrap(),
         json!({"version": 1, "name": "x", "fence": fence}),
     );
+    assert_eq!(sandbox.lines_in("overlaps"), [""; 0]);
 }
 
 #[test]

@@ -6,38 +6,18 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 use nix::sys::signal::Signal;
 
-use crate::elections::elect::{changes, fences, until_led};
-use crate::support::harness::{Sandbox, id, on_one_and_five};
-use crate::support::processes::until_gone;
-use crate::support::program::{Running, sh};
+use crate::elections::elect::{changes, fences, lead, leader, until_led};
+use crate::support::harness::{Sandbox, id};
+use crate::support::processes::{outlast, until_gone};
+use crate::support::program::sh;
+use crate::support::stores::{TestStore, on_stores};
 
-/// Notes its fence, its process, and whether the command of another leader is still there.
-const LEAD: &str = r#"
-for other in *.pid; do
-    if [ -s $other ] && kill -0 $(cat $other) 2> /dev/null; then echo $other >> overlaps; fi
-done
-echo $$ > $0.pid
-echo $LEASEHOLD_FENCE >> fences
-trap "" TERM
-while :; do sleep 0.02; done"#;
-
-fn lead(sandbox: &Sandbox, who: &str, options: &str) -> Running {
-    let options = format!("--ttl 3s --grace 200ms {options} --value {who}");
-    sandbox.start(&sh(
-        &format!("elect -v {options} x"),
-        &LEAD.replace("$0", who),
-    ))
-}
-
-/// The value of the current leader, as an observer sees it.
-fn leader(sandbox: &Sandbox) -> String {
-    let change = sandbox.run("elect --observe --once --json x").json_of_any();
-    let value = change["leader"]["value"].as_str();
-    value.unwrap_or_default().to_owned()
-}
+on_stores!(stopped_leader_is_followed: redis redis_quorum);
 
 /// A leader is stopped, with its lease ahead; the next one leads; then the first one goes on.
-fn stopped_and_continued(sandbox: &Sandbox) {
+fn stopped_leader_is_followed(sandbox: &TestStore) {
+    let frozen = sandbox.redis().iter().nth(2);
+    frozen.inspect(|server| server.freeze());
     let first = lead(sandbox, "a", "");
     until_led(sandbox, 1);
     let command = sandbox.pid_in("a.pid");
@@ -55,53 +35,7 @@ fn stopped_and_continued(sandbox: &Sandbox) {
     until_led(sandbox, 3);
     until("an observer sees it", || leader(sandbox) == "a");
     assert_eq!(sandbox.lines_in("overlaps"), [""; 0]);
-    drop(first);
-}
-
-/// The lease of the first leader would last for ten minutes.
-#[test]
-fn killed_leader_is_followed_at_once() {
-    let (sandbox, _server) = Sandbox::on_redis();
-    let lead = |who: &str| {
-        let line = format!("elect -v --ttl 10m --grace 200ms --value {who} x");
-        sandbox.start(&sh(&line, &LEAD.replace("$0", who)))
-    };
-    let first = lead("a");
-    until_led(&sandbox, 1);
-    let second = lead("b");
-    second.says("waiting for lock");
-    first.signal(Signal::SIGKILL);
-    until_led(&sandbox, 2);
-    assert_eq!(leader(&sandbox), "b");
-    assert_eq!(sandbox.lines_in("overlaps"), [""; 0]);
-}
-
-#[test]
-fn stopped_leader_is_followed() {
-    on_one_and_five(|sandbox, servers| {
-        let frozen = servers.iter().nth(2);
-        frozen.inspect(|server| server.freeze());
-        stopped_and_continued(sandbox);
-        frozen.inspect(|server| server.thaw());
-    });
-}
-
-#[test]
-fn deleted_leadership_is_campaigned_for_again() {
-    let (sandbox, server) = Sandbox::on_redis();
-    let leader = lead(&sandbox, "a", "--json");
-    until_led(&sandbox, 1);
-    server.command(&["DEL", "x"]);
-    until_led(&sandbox, 2);
-    leader.says(r#""event":"lost""#);
-    leader.says(r#""event":"campaigns""#);
-    let once = lead(&sandbox, "b", "--once");
-    once.says("waiting for lock");
-    leader.signal(Signal::SIGKILL);
-    until_led(&sandbox, 3);
-    server.command(&["DEL", "x"]);
-    let loss = "lost lock \"x\": the lease vanished";
-    once.wait().fails(76, &[loss]);
+    frozen.inspect(|server| server.thaw());
 }
 
 #[test]
@@ -161,10 +95,7 @@ fn leader_of_frozen_servers_leads_again_later() {
 /// answered.
 fn outlast_an_outage(server: &mut RedisServer) {
     server.kill();
-    let began = SystemClock.now();
-    until("the outage is long", || {
-        SystemClock.now().since(began) > Duration::from_secs(9)
-    });
+    outlast(Duration::from_secs(9));
     server.restart();
 }
 

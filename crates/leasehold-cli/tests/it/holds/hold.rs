@@ -8,10 +8,9 @@ use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::run::servers::etcd::on_etcd;
-use crate::run::servers::zookeeper::on_zookeeper;
-use crate::support::harness::{PROGRAM, Sandbox, on_all_stores, on_one_and_five};
+use crate::support::harness::{PROGRAM, Sandbox};
 use crate::support::program::{Running, assert_fields};
+use crate::support::stores::{TestStore, on_stores};
 
 /// A `hold` whose stdin ends when the writer is dropped.
 struct Holding {
@@ -51,9 +50,11 @@ pub(crate) fn is_busy(sandbox: &Sandbox) -> bool {
     }
 }
 
+on_stores!(lock_is_held_until_stdin_or_signal: file redis redis_quorum postgres etcd zookeeper);
+
 /// The whole life of a hold, with each way to end.
-fn assert_held_until_stdin_or_signal(sandbox: &Sandbox) {
-    let has_leases = !sandbox.store().starts_with("file:");
+fn lock_is_held_until_stdin_or_signal(sandbox: &TestStore) {
+    let has_leases = sandbox.has_leases();
     let mut holding = Holding::start(sandbox, "--ttl 10s x");
     let held = holding.held(sandbox);
     let fields: Vec<&str> = held
@@ -89,34 +90,6 @@ fn assert_held_until_stdin_or_signal(sandbox: &Sandbox) {
 }
 
 #[test]
-fn lock_is_held_until_stdin_or_signal() {
-    assert_held_until_stdin_or_signal(&Sandbox::new());
-}
-
-#[test]
-fn redis_lock_is_held_until_stdin_or_signal() {
-    on_one_and_five(|sandbox, _| assert_held_until_stdin_or_signal(sandbox));
-}
-
-#[test]
-fn postgres_lock_is_held_until_stdin_or_signal() {
-    let (sandbox, _server) = Sandbox::on_postgres();
-    assert_held_until_stdin_or_signal(&sandbox);
-}
-
-#[test]
-fn etcd_lock_is_held_until_stdin_or_signal() {
-    let (sandbox, _server) = on_etcd();
-    assert_held_until_stdin_or_signal(&sandbox);
-}
-
-#[test]
-fn zookeeper_lock_is_held_until_stdin_or_signal() {
-    let (sandbox, _servers) = on_zookeeper(1);
-    assert_held_until_stdin_or_signal(&sandbox);
-}
-
-#[test]
 fn without_stdin_only_a_signal_ends_it() {
     let sandbox = Sandbox::new();
     let holder = sandbox.start("hold --ignore-stdin x");
@@ -146,19 +119,18 @@ fn hold_stops_waiting_when_its_script_ends() {
     assert_eq!(holder.running.wait().code(), 0);
 }
 
-#[test]
-fn untold_script_holds_nothing_on_files_or_redis() {
-    on_all_stores(|sandbox| {
-        let (reader, stdin) = pipe().unwrap();
-        let (closed, stdout) = pipe().unwrap();
-        drop(closed);
-        let mut command = sandbox.leasehold();
-        command.args(["hold", "x"]).stdin(reader).stdout(stdout);
-        let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(74), "{output:?}");
-        assert!(!is_busy(sandbox));
-        drop(stdin);
-    });
+on_stores!(untold_script_holds_nothing: file redis redis_quorum);
+
+fn untold_script_holds_nothing(sandbox: &TestStore) {
+    let (reader, stdin) = pipe().unwrap();
+    let (closed, stdout) = pipe().unwrap();
+    drop(closed);
+    let mut command = sandbox.leasehold();
+    command.args(["hold", "x"]).stdin(reader).stdout(stdout);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(74), "{output:?}");
+    assert!(!is_busy(sandbox));
+    drop(stdin);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Locks that are held between the commands of a script.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
@@ -9,65 +9,10 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::{RedisServer, Reply};
 use serde_json::{Value, json};
 
+use crate::holds::handles::{line, with_handle};
 use crate::holds::hold::{bash, example, is_busy};
-use crate::support::harness::{Sandbox, id, on_one_and_five};
+use crate::support::harness::{Sandbox, id};
 use crate::support::program::{Ended, assert_fields};
-
-fn with_handle(sandbox: &Sandbox, handle: &str, args: &str) -> Ended {
-    sandbox
-        .start_with(("LEASEHOLD_HANDLE", handle), args)
-        .wait()
-}
-
-fn on_stdin(sandbox: &Sandbox, handle: &str, args: &str) -> Ended {
-    let (reader, mut writer) = io::pipe().unwrap();
-    let mut command = sandbox.leasehold();
-    command.args(args.split(' ')).stdin(reader);
-    let running = sandbox.spawn(command);
-    writer.write_all(handle.as_bytes()).unwrap();
-    drop(writer);
-    running.wait()
-}
-
-/// What the command printed: one line.
-#[track_caller]
-fn line(ended: &Ended) -> &str {
-    assert_eq!(ended.code(), 0, "{ended:?}");
-    let line = ended.stdout.strip_suffix('\n').unwrap();
-    assert!(!line.contains('\n'), "{ended:?}");
-    line
-}
-
-#[test]
-fn handle_holds_a_lock_without_a_process() {
-    on_one_and_five(|sandbox, _| {
-        let acquired = sandbox.run("acquire --ttl 10s x");
-        let first = line(&acquired);
-        assert!(first.starts_with("lh1_") && first.len() > 100, "{first}");
-        assert!(is_busy(sandbox));
-        sandbox.run("acquire -n x").fails(75, &["held by"]);
-        let renewed = with_handle(sandbox, first, "renew");
-        assert_eq!(renewed.stderr, "", "all members answer");
-        let second = line(&renewed);
-        assert!(second.starts_with("lh1_") && second != first);
-        let renewed = on_stdin(sandbox, &format!("{second}\n"), "renew --ttl 20s");
-        let third = line(&renewed);
-        assert!(is_busy(sandbox));
-        let waiter = sandbox.start("run -v -w 40s x true");
-        waiter.says("1st in the queue");
-        // Any of them frees the lock, and only once.
-        let released = SystemClock.now();
-        assert_eq!(with_handle(sandbox, second, "release").stdout, "");
-        waiter.wait().succeeds();
-        let handed_over = SystemClock.now().since(released);
-        assert!(handed_over < Duration::from_secs(15), "{handed_over:?}");
-        assert!(!is_busy(sandbox));
-        let again = on_stdin(sandbox, third, "release");
-        again.fails(76, &["\"x\" was no longer held by this handle"]);
-        with_handle(sandbox, third, "renew").fails(76, &["lost", "x"]);
-        assert!(!again.stderr.contains(third));
-    });
-}
 
 #[test]
 fn handle_on_another_store_is_refused_and_kept() {

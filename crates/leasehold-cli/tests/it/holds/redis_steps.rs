@@ -3,40 +3,37 @@
 use std::fs;
 use std::time::Duration;
 
-use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::{Reply, until};
 
-use crate::support::harness::{Sandbox, on_one_and_five};
+use crate::support::harness::Sandbox;
+use crate::support::processes::outlast;
 use crate::support::program::sh;
+use crate::support::stores::{TestStore, on_stores};
 
 /// Waits until a lease of 3 s without renewals is over for long.
 fn outlast_the_ttl() {
-    let began = SystemClock.now();
-    until("three times the TTL", || {
-        SystemClock.now().since(began) > Duration::from_secs(9)
-    });
+    outlast(Duration::from_secs(9));
 }
 
-#[test]
-fn step_renews_and_leaves_the_redis_lock() {
-    on_one_and_five(|sandbox, _| {
-        sandbox.run("acquire --ttl 3s --handle-file h x").succeeds();
-        let before = fs::read_to_string(sandbox.path("h")).unwrap();
-        sandbox.gate("gate");
-        let script = "echo $LEASEHOLD_NAME > step; read line < gate; exit 3";
-        let step = sandbox.start(&sh("run --handle-file h", script));
-        assert_eq!(sandbox.line_in("step"), "x");
-        outlast_the_ttl();
-        assert!(!sandbox.is_free("x"));
-        sandbox.open_gate("gate");
-        let step = step.wait();
-        assert_eq!((step.code(), &*step.stderr), (3, ""));
-        assert!(!sandbox.is_free("x"), "the next step has it");
-        assert_ne!(fs::read_to_string(sandbox.path("h")).unwrap(), before);
-        sandbox.run("run --handle-file h -c true").succeeds();
-        sandbox.run("release --handle-file h").succeeds();
-        assert!(sandbox.is_free("x"));
-    });
+on_stores!(step_renews_and_leaves_the_redis_lock: redis redis_quorum);
+
+fn step_renews_and_leaves_the_redis_lock(sandbox: &TestStore) {
+    sandbox.run("acquire --ttl 3s --handle-file h x").succeeds();
+    let before = fs::read_to_string(sandbox.path("h")).unwrap();
+    sandbox.gate("gate");
+    let script = "echo $LEASEHOLD_NAME > step; read line < gate; exit 3";
+    let step = sandbox.start(&sh("run --handle-file h", script));
+    assert_eq!(sandbox.line_in("step"), "x");
+    outlast_the_ttl();
+    assert!(!sandbox.is_free("x"));
+    sandbox.open_gate("gate");
+    let step = step.wait();
+    assert_eq!((step.code(), &*step.stderr), (3, ""));
+    assert!(!sandbox.is_free("x"), "the next step has it");
+    assert_ne!(fs::read_to_string(sandbox.path("h")).unwrap(), before);
+    sandbox.run("run --handle-file h -c true").succeeds();
+    sandbox.run("release --handle-file h").succeeds();
+    assert!(sandbox.is_free("x"));
 }
 
 #[test]
@@ -62,21 +59,20 @@ fn handle_of_a_step_takes_no_name() {
         .fails(64, &["--ttl"]);
 }
 
-#[test]
-fn redis_lock_is_renewed_until_release() {
-    on_one_and_five(|sandbox, _| {
-        let acquire = "acquire --ttl 3s --renew-for 1h --handle-file h x";
-        sandbox.run(acquire).succeeds();
-        outlast_the_ttl();
-        assert!(!sandbox.is_free("x"));
-        sandbox.run("run --handle-file h -- true").succeeds();
-        sandbox.run("renew --handle-file h").succeeds();
-        sandbox.run("release --handle-file h").succeeds();
-        assert!(sandbox.is_free("x"));
-        // The renewer ends, and has nothing to say.
-        until("the log is gone", || !sandbox.path("h.log").exists());
-        assert!(!sandbox.path("h").exists());
-    });
+on_stores!(redis_lock_is_renewed_until_release: redis redis_quorum);
+
+fn redis_lock_is_renewed_until_release(sandbox: &TestStore) {
+    let acquire = "acquire --ttl 3s --renew-for 1h --handle-file h x";
+    sandbox.run(acquire).succeeds();
+    outlast_the_ttl();
+    assert!(!sandbox.is_free("x"));
+    sandbox.run("run --handle-file h -- true").succeeds();
+    sandbox.run("renew --handle-file h").succeeds();
+    sandbox.run("release --handle-file h").succeeds();
+    assert!(sandbox.is_free("x"));
+    // The renewer ends, and has nothing to say.
+    until("the log is gone", || !sandbox.path("h.log").exists());
+    assert!(!sandbox.path("h").exists());
 }
 
 #[test]
@@ -108,16 +104,15 @@ fn renewals_need_a_file() {
         .fails(64, &["--handle-file"]);
 }
 
-#[test]
-fn portable_redis_handle_is_renewed_without_a_deadline() {
-    on_one_and_five(|sandbox, _| {
-        let portable = "acquire --ttl 60s --portable --handle-file h y";
-        sandbox.run(portable).succeeds();
-        for _ in 0..2 {
-            let step = sandbox.run("run --handle-file h -- true");
-            assert_eq!(step.succeeds().stderr, "");
-        }
-        sandbox.run("release --handle-file h").succeeds();
-        sandbox.run("renew --handle-file h").fails(74, &["h"]);
-    });
+on_stores!(portable_redis_handle_is_renewed_without_a_deadline: redis redis_quorum);
+
+fn portable_redis_handle_is_renewed_without_a_deadline(sandbox: &TestStore) {
+    let portable = "acquire --ttl 60s --portable --handle-file h y";
+    sandbox.run(portable).succeeds();
+    for _ in 0..2 {
+        let step = sandbox.run("run --handle-file h -- true");
+        assert_eq!(step.succeeds().stderr, "");
+    }
+    sandbox.run("release --handle-file h").succeeds();
+    sandbox.run("renew --handle-file h").fails(74, &["h"]);
 }

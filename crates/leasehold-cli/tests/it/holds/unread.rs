@@ -5,11 +5,11 @@ use std::io::{PipeReader, PipeWriter, Write as _, pipe};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::{RedisServer, Reply, until};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::support::harness::Sandbox;
+use crate::support::processes::outlast;
 use crate::support::program::sh;
 
 /// A pipe with no room left, and no process that reads it.
@@ -119,8 +119,7 @@ fn redis_lock_survives_outage_with_full_stderr() {
     until_held(&server);
     // Long enough for a warning.
     server.freeze();
-    let thaw = SystemClock.now() + Duration::from_secs(7);
-    until("seven seconds", || SystemClock.now() >= thaw);
+    outlast(Duration::from_secs(7));
     server.thaw();
     until("a part of the TTL to pass", || ttl_left(&server) < 11_000);
     until("a renewal after the outage", || ttl_left(&server) > 12_000);

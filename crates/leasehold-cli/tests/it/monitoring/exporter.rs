@@ -54,8 +54,7 @@ fn metrics_count_what_is_held() {
     let since = value(&held, "oldest_holder_timestamp_seconds");
     assert!((before..seconds()).contains(&since), "{before}: {held}");
     assert_eq!(value(&metrics("exporter y*"), "locks_held"), 0.0);
-    sandbox.let_go();
-    holder.wait();
+    sandbox.finish(holder);
 }
 
 #[test]
@@ -75,8 +74,7 @@ fn redis_exporter_counts_waiters_and_votes() {
         .filter(|line| line.contains("member_has_vote{"));
     let votes: Vec<_> = votes.map(|line| line.ends_with(" 1")).collect();
     assert_eq!(votes, [false, true, true], "{text}");
-    sandbox.let_go();
-    holder.wait();
+    sandbox.finish(holder);
     waiter.wait();
 }
 
@@ -124,8 +122,7 @@ fn port_answers_each_request_anew() {
     assert!(other.starts_with("HTTP/1.1 404 "), "{other}");
     let taken = sandbox.run(&format!("exporter --listen {address}"));
     taken.fails(125, &[&format!("cannot listen on {address}")]);
-    sandbox.let_go();
-    holder.wait();
+    sandbox.finish(holder);
 }
 
 #[test]
@@ -141,8 +138,7 @@ fn text_file_is_replaced() {
     until("the next metrics", || value(&read(), "locks_held") == 1.0);
     let nowhere = sandbox.run("exporter --textfile /nowhere/a.prom");
     nowhere.fails(74, &["/nowhere/a.prom"]);
-    sandbox.let_go();
-    holder.wait();
+    sandbox.finish(holder);
 }
 
 #[test]
@@ -154,8 +150,7 @@ fn wait_ends_when_the_lock_is_free() {
     late.fails(75, &["gave up after 300ms", "held by leasehold"]);
     assert_eq!(sandbox.run("wait -w 0 -E 9 x").code(), 9);
     let waiting = sandbox.start("wait x");
-    sandbox.let_go();
-    holder.wait();
+    sandbox.finish(holder);
     assert_eq!(waiting.wait().code(), 0);
     assert!(sandbox.is_free("x"), "it is not taken");
 }

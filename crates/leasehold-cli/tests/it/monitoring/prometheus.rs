@@ -99,6 +99,5 @@ fn prometheus_accepts_the_metrics() {
     fs::write(sandbox.path("metrics"), text).unwrap();
     let input = File::open(sandbox.path("metrics")).unwrap();
     accepted(&["check", "metrics"], input.into());
-    sandbox.let_go();
-    holder.wait();
+    sandbox.finish(holder);
 }

@@ -1,4 +1,4 @@
-//! Commands that are run once, on files of this machine.
+//! Commands that are run once, on each store, and on files of this machine.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::support::harness::Sandbox;
 use crate::support::processes::{guardian_of, until_gone, until_stopped};
 use crate::support::program::{Ended, assert_fields, sh};
+use crate::support::stores::{TestStore, on_stores};
 
 /// Notes that it ran, writes to both streams, and ends with the code in the file `code`, if any.
 const WORK: &str = r#"
@@ -24,6 +25,19 @@ echo $$ > pid
 read line < gate
 echo "$LEASEHOLD_FENCE" >> ran
 echo "done under $LEASEHOLD_FENCE""#;
+
+/// Once it may pass the gate: notes that it ran, and says so.
+const NUMBERED: &str = r#"
+echo $$ > "pid-$1"
+read line < "gate-$1"
+echo "$LEASEHOLD_FENCE" >> ran
+echo "done under $LEASEHOLD_FENCE""#;
+
+/// The command of the attempt `number`, the same request for all.
+pub(crate) fn attempt(number: &str) -> Vec<String> {
+    let script = NUMBERED.replace("$1", number);
+    sh("once --ttl 3s --payload EUR-12 pay/17", &script)
+}
 
 fn call(sandbox: &Sandbox, options: &str) -> Ended {
     sandbox.run(&sh(&format!("once {options} pay/17"), WORK))
@@ -55,6 +69,20 @@ fn second_call_replays_output_and_code() {
     assert!(sandbox.is_free("pay/17"));
     let listed = fs::read_dir(sandbox.path("locks")).unwrap().count();
     assert_eq!(listed, 2, "a lock file and its record");
+}
+
+on_stores!(result_is_kept_once: redis postgres etcd zookeeper);
+
+/// A restarted server has the result, unless it is a Redis server without a file.
+fn result_is_kept_once(sandbox: &mut TestStore) {
+    let mut shown = vec![call(sandbox, ""), call(sandbox, "")];
+    if !sandbox.store().starts_with("redis") {
+        sandbox.kill();
+        sandbox.restart();
+        shown.push(call(sandbox, ""));
+    }
+    assert_one_result(sandbox, &shown.iter().collect::<Vec<_>>());
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
 }
 
 #[test]
@@ -136,24 +164,32 @@ fn call_ended_while_running_is_followed() {
     }
 }
 
-#[test]
-fn call_killed_after_the_command_commits_nothing() {
-    let sandbox = Sandbox::new();
-    sandbox.gate("gate");
-    let command = sh("once pay/17", GATED);
-    let first = sandbox.start(&command);
-    let running = sandbox.pid_in("pid");
-    let guardian = guardian_of(running);
-    first.signal(Signal::SIGSTOP);
-    until_stopped(first.pid());
-    sandbox.open_gate("gate");
-    until_gone(running);
-    until_gone(guardian);
+on_stores!(killed_call_is_followed: file redis);
+
+/// Two calls are killed: one while its command runs, and one after its command.
+fn killed_call_is_followed(sandbox: &TestStore) {
+    for number in ["1", "2", "3", "4"] {
+        sandbox.gate(&format!("gate-{number}"));
+    }
+    let first = sandbox.start(&attempt("1"));
+    let command = sandbox.pid_in("pid-1");
     first.signal(Signal::SIGKILL);
-    let next = sandbox.start(&command);
-    sandbox.open_gate("gate");
-    let next = next.wait();
-    assert_one_result(&sandbox, &[&next, &sandbox.run(&command)]);
+    until_gone(command);
+
+    let second = sandbox.start(&attempt("2"));
+    let command = sandbox.pid_in("pid-2");
+    let guardian = guardian_of(command);
+    second.signal(Signal::SIGSTOP);
+    until_stopped(second.pid());
+    sandbox.open_gate("gate-2");
+    until_gone(command);
+    until_gone(guardian);
+    second.signal(Signal::SIGKILL);
+
+    let third = sandbox.start(&attempt("3"));
+    sandbox.open_gate("gate-3");
+    let shown = [third.wait(), sandbox.run(&attempt("4"))];
+    assert_one_result(sandbox, &[&shown[0], &shown[1]]);
     assert_eq!(sandbox.lines_in("ran").len(), 2, "at least once");
 }
 

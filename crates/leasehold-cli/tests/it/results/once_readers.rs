@@ -169,7 +169,6 @@ fn request_waits_for_permit_holders() {
     busy.fails(75, &["lock \"x\"", "held"]);
     let waiting = sandbox.start("once -v x -- echo done");
     waiting.says("waiting");
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
     assert_eq!(waiting.wait().stdout, "done\n");
 }

@@ -8,23 +8,11 @@ use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 use nix::sys::signal::Signal;
 
-use crate::results::once::assert_one_result;
+use crate::results::once::{assert_one_result, attempt};
 use crate::support::harness::{Sandbox, id};
 use crate::support::processes::{guardian_of, until_gone, until_stopped};
 use crate::support::program::sh;
-
-/// Once it may pass the gate: notes that it ran, and says so.
-const GATED: &str = r#"
-echo $$ > "pid-$1"
-read line < "gate-$1"
-echo "$LEASEHOLD_FENCE" >> ran
-echo "done under $LEASEHOLD_FENCE""#;
-
-/// The command of the attempt `number`, the same request for all.
-fn attempt(number: &str) -> Vec<String> {
-    let script = GATED.replace("$1", number);
-    sh("once --ttl 3s --payload EUR-12 pay/17", &script)
-}
+use crate::support::stores::{TestStore, on_stores};
 
 #[test]
 fn result_outlives_restarts_of_all_servers() {
@@ -58,11 +46,10 @@ fn result_outlives_restarts_of_all_servers() {
 
 #[test]
 fn server_with_a_new_disk_denies_no_result() {
-    let mut servers = RedisSet::start_each(3, &RedisServer::builder().durable());
-    let sandbox = Sandbox::on(&servers.urls());
+    let durable = RedisSet::start_each(3, &RedisServer::builder().durable());
+    let (sandbox, mut servers) = Sandbox::on_initialized(durable, "--max-ttl 3s");
     let mut nth = servers.iter_mut();
     let [first, second, third] = [(); 3].map(|()| nth.next().unwrap());
-    sandbox.run("init --max-ttl 3s").succeeds();
     let script = "echo x >> ran; echo \"done under $LEASEHOLD_FENCE\"";
     let request = sh("once --ttl 3s -w 1s pay/17", script);
     third.kill();
@@ -133,9 +120,8 @@ fn init_after_granted_locks_needs_the_operators_word() {
 
 #[test]
 fn results_are_replayed_and_survive_removals() {
-    let servers = RedisSet::start_each(5, &RedisServer::builder().durable());
-    let sandbox = Sandbox::on(&servers.urls());
-    sandbox.run("init --max-ttl 3s").succeeds();
+    let durable = RedisSet::start_each(5, &RedisServer::builder().durable());
+    let (sandbox, servers) = Sandbox::on_initialized(durable, "--max-ttl 3s");
     let first = "once --ttl 3s -w 1s pay/1 -- echo first";
     let shown = sandbox.run(first).succeeds();
     let fifth = servers.iter().next_back().unwrap().url();
@@ -171,8 +157,10 @@ fn undurable_servers_are_refused_by_name() {
     assert!(!sandbox.path("touched").exists());
 }
 
+on_stores!(stopped_caller_commits_nothing: redis redis_quorum);
+
 /// One that is stopped after its command has ended, while the next one begins and commits.
-fn a_stopped_caller_commits_nothing(sandbox: &Sandbox) {
+fn stopped_caller_commits_nothing(sandbox: &TestStore) {
     sandbox.gate("gate-1");
     sandbox.gate("gate-2");
     let first = sandbox.start(&attempt("1"));
@@ -194,40 +182,6 @@ fn a_stopped_caller_commits_nothing(sandbox: &Sandbox) {
     let ran = sandbox.lines_in("ran");
     assert_eq!(ran.len(), 2);
     assert_eq!(shown[1].stdout, format!("done under {}\n", ran[1]));
-}
-
-#[test]
-fn stopped_caller_commits_nothing() {
-    let one = Sandbox::on_redis();
-    a_stopped_caller_commits_nothing(&one.0);
-    let five = Sandbox::on_durable_quorum(5);
-    a_stopped_caller_commits_nothing(&five.0);
-}
-
-#[test]
-fn killed_call_is_followed_after_its_lease() {
-    let (sandbox, _server) = Sandbox::on_redis();
-    for number in ["1", "2", "3", "4"] {
-        sandbox.gate(&format!("gate-{number}"));
-    }
-    let first = sandbox.start(&attempt("1"));
-    let command = sandbox.pid_in("pid-1");
-    first.signal(Signal::SIGKILL);
-    until_gone(command);
-
-    let second = sandbox.start(&attempt("2"));
-    let command = sandbox.pid_in("pid-2");
-    second.signal(Signal::SIGSTOP);
-    until_stopped(second.pid());
-    sandbox.open_gate("gate-2");
-    until_gone(command);
-    second.signal(Signal::SIGKILL);
-
-    let third = sandbox.start(&attempt("3"));
-    sandbox.open_gate("gate-3");
-    let shown = [third.wait(), sandbox.run(&attempt("4"))];
-    assert_one_result(&sandbox, &[&shown[0], &shown[1]]);
-    assert_eq!(sandbox.lines_in("ran").len(), 2);
 }
 
 #[test]

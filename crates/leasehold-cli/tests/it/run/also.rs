@@ -18,8 +18,7 @@ fn all_locks_are_held_while_the_command_runs() {
     let busy = sandbox.run("run -n 0 --also c --also d touch ran");
     busy.fails(75, &[&format!("lock \"c\" {held}")]);
     assert!(sandbox.is_free("0") && sandbox.is_free("d"));
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
     for name in ["a", "b", "c"] {
         assert!(sandbox.is_free(name), "{name}");
     }

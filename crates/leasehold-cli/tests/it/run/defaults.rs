@@ -22,8 +22,7 @@ fn environment_sets_the_wait_and_the_ttl() {
     let no_wait = sandbox.start_with(wait, "run -n x true").wait();
     assert_eq!(no_wait.code(), 75);
     assert!(!no_wait.stderr.contains("gave up"), "{no_wait:?}");
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
     let ttl = ("LEASEHOLD_TTL", "1ms");
     for args in ["run x true", "once x true", "elect x true"] {
         sandbox.start_with(ttl, args).wait().fails(64, &["1ms"]);

@@ -156,15 +156,6 @@ fn max_hold_ends_a_stubborn_command_with_76() {
 }
 
 #[test]
-fn removed_lock_file_is_a_lost_lock() {
-    let sandbox = Sandbox::new();
-    let (run, processes) = stubborn(&sandbox, "--ttl 900ms");
-    std::fs::remove_dir_all(sandbox.path("locks")).unwrap();
-    run.wait().fails(76, &[r#"lost lock "x""#]);
-    assert_eq!(processes.map(state), [None; 3]);
-}
-
-#[test]
 fn killed_wrapper_keeps_locks_until_command_ends() {
     for (locks, others) in [
         ("a --also b", &["a", "b"][..]),

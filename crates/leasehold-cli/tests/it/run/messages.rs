@@ -90,8 +90,7 @@ fn end_of_a_wait_is_reported_with_times() {
     let first = sandbox.hold("x", "pid");
     let second = sandbox.start(&sh("run -v x", "exit 3"));
     second.says("for lock \"x\", held by ");
-    sandbox.let_go();
-    first.wait();
+    sandbox.finish(first);
     let second = second.wait();
     let words = [
         "waiting for ",
@@ -120,8 +119,7 @@ fn quiet_busy_run_says_nothing() {
     let wrong = sandbox.run("run -q --ttl 1ms x true");
     assert_eq!(wrong.code(), 64);
     assert!(wrong.stderr.contains("1ms"), "{}", wrong.stderr);
-    sandbox.let_go();
-    holder.wait();
+    sandbox.finish(holder);
 }
 
 #[test]

@@ -5,12 +5,13 @@ use std::fs;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold_testkit::servers::{RedisSet, Reply, until};
+use leasehold_testkit::servers::{Reply, until};
 use nix::sys::signal::Signal;
 
 use crate::support::harness::Sandbox;
 use crate::support::processes::{guardian_of, signal, until_gone};
 use crate::support::program::{Running, sh};
+use crate::support::stores::{TestStore, on_stores};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -19,19 +20,6 @@ fn staying(sandbox: &Sandbox, options: &str) -> Running {
     let run = sandbox.start(&sh(&format!("run -v {options} x"), "exit 3"));
     run.says("--min-hold keeps the lock for");
     run
-}
-
-#[test]
-fn min_hold_keeps_file_locks_by_staying() {
-    let sandbox = Sandbox::new();
-    let began = SystemClock.now();
-    let ended = sandbox.run(&sh("run --min-hold 1500ms x", "echo ran; exit 3"));
-    assert_eq!(
-        (ended.code(), &*ended.stdout, &*ended.stderr),
-        (3, "ran\n", "")
-    );
-    assert!(SystemClock.now().since(began) >= Duration::from_millis(1_500));
-    assert!(sandbox.is_free("x"));
 }
 
 #[test]
@@ -91,24 +79,20 @@ fn a_killed_guardian_leaves_nothing_to_be_kept() {
     assert!(sandbox.is_free("x"));
 }
 
-#[test]
-fn redis_lock_is_kept_and_released_in_time() {
-    let one = Sandbox::on_redis();
-    let five = Sandbox::on_quorum(5);
-    for sandbox in [&one.0, &five.0] {
-        let began = SystemClock.now();
-        let ended = sandbox.run(&sh("run --ttl 60s --min-hold 3s x", "exit 3"));
-        assert_eq!((ended.code(), &*ended.stderr), (3, ""));
-        assert!(SystemClock.now().since(began) >= 3 * SECOND);
-        assert!(sandbox.is_free("x"), "long before the TTL");
-    }
+on_stores!(lock_is_kept_and_released_in_time: file redis redis_quorum);
+
+fn lock_is_kept_and_released_in_time(sandbox: &TestStore) {
+    let began = SystemClock.now();
+    let ended = sandbox.run(&sh("run --ttl 60s --min-hold 3s x", "echo ran; exit 3"));
+    assert_eq!((ended.code(), &*ended.stdout), (3, "ran\n"));
+    assert_eq!(ended.stderr, "");
+    assert!(SystemClock.now().since(began) >= 3 * SECOND);
+    assert!(sandbox.is_free("x"), "long before the TTL");
 }
 
 #[test]
 fn signal_leaves_the_redis_lease_of_a_stay() {
-    let servers = RedisSet::start(3);
-    let sandbox = Sandbox::on(&servers.urls());
-    sandbox.run("init").succeeds();
+    let (sandbox, _servers) = Sandbox::on_quorum(3);
     let staying = staying(&sandbox, "--min-hold 1h");
     staying.signal(Signal::SIGTERM);
     assert_eq!(staying.wait().code(), 3);

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::support::harness::Sandbox;
 use crate::support::program::{Ended, sh};
+use crate::support::stores::{TestStore, on_stores};
 
 /// The names of the events, in their order.
 fn names(ended: &Ended) -> Vec<String> {
@@ -44,31 +45,21 @@ fn redis_release_without_answer_is_not_reported() {
     assert_ne!(assert_still_held(&ended), "");
 }
 
+on_stores!(waiter_says_what_remains: redis postgres);
+
 /// The lock may be granted to the waiter once the server goes on.
-fn says_what_remains(sandbox: &Sandbox, freeze: impl FnOnce(), thaw: impl FnOnce()) {
+fn waiter_says_what_remains(sandbox: &TestStore) {
     sandbox
         .run("acquire --ttl 60s --handle-file handle x")
         .succeeds();
     let run = sandbox.start("run --json --ttl 60s x true");
     run.says("\"event\":\"waiting\"");
-    freeze();
+    sandbox.freeze();
     run.signal(Signal::SIGTERM);
     let ended = run.wait();
-    thaw();
+    sandbox.thaw();
     assert_eq!(ended.code(), 143);
     assert_eq!(assert_still_held(&ended), "the store does not answer");
-}
-
-#[test]
-fn redis_waiter_says_what_remains() {
-    let (sandbox, server) = Sandbox::on_redis();
-    says_what_remains(&sandbox, || server.freeze(), || server.thaw());
-}
-
-#[test]
-fn postgres_waiter_says_what_remains() {
-    let (sandbox, server) = Sandbox::on_postgres();
-    says_what_remains(&sandbox, || server.freeze(), || server.thaw());
 }
 
 #[test]

@@ -145,8 +145,7 @@ fn what_was_ignored_stays_ignored() {
     run.signal(Signal::SIGHUP);
     signal(command, Signal::SIGHUP);
     assert!(state(command).is_some());
-    sandbox.let_go();
-    run.wait().succeeds();
+    sandbox.finish(run);
 }
 
 #[test]

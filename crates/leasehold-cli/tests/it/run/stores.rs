@@ -1,11 +1,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use leasehold::Key;
 use leasehold_file::FileStore;
 
 use crate::support::harness::Sandbox;
-use crate::support::program::Arguments as _;
+use crate::support::program::sh;
 
 /// A lock in the folder of this user, which all tests share; removed when dropped.
 struct LocalLock(String);
@@ -26,17 +27,20 @@ impl Drop for LocalLock {
     }
 }
 
+/// The configuration file of the sandbox's user, in a folder that exists.
+fn config_file(sandbox: &Sandbox) -> PathBuf {
+    let folder = sandbox.path("home/.config/leasehold");
+    fs::create_dir_all(&folder).unwrap();
+    folder.join("leasehold.toml")
+}
+
 const NOTICE: &str = "local to this machine and user";
 
 #[test]
 fn default_store_prints_a_notice_unless_local() {
     let lock = LocalLock::new("default");
     let sandbox = Sandbox::new();
-    let run = |args: &str| {
-        let mut command = sandbox.without_store();
-        command.args(args.list());
-        sandbox.spawn(command).wait()
-    };
+    let run = |args: &str| sandbox.run_without_store(&[], args);
     run(&format!("run -v {} true", lock.0)).fails(0, &[NOTICE]);
     run(&format!("status -v {}", lock.0)).fails(0, &[NOTICE]);
     let ended = run(&format!("run {} true", lock.0));
@@ -49,13 +53,8 @@ fn default_store_prints_a_notice_unless_local() {
 fn a_required_store_is_required() {
     let lock = LocalLock::new("required");
     let sandbox = Sandbox::new();
-    let run = |args: &str| {
-        let mut command = sandbox.without_store();
-        command
-            .env("LEASEHOLD_REQUIRE_STORE", "1")
-            .args(args.list());
-        sandbox.spawn(command).wait()
-    };
+    let required = [("LEASEHOLD_REQUIRE_STORE", "1")];
+    let run = |args: &str| sandbox.run_without_store(&required, args);
     let refused = run(&format!("run {} touch ran", lock.0));
     refused.fails(64, &["LEASEHOLD_REQUIRE_STORE", "--store"]);
     assert!(!sandbox.path("ran").exists());
@@ -67,14 +66,9 @@ fn a_required_store_is_required() {
 fn file_requires_a_store_in_any_environment() {
     let lock = LocalLock::new("required-by-file");
     let sandbox = Sandbox::new();
-    let folder = sandbox.path("home/.config/leasehold");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("leasehold.toml"), "require_store = true\n").unwrap();
-    let run = |args: &str| {
-        let mut command = sandbox.without_store();
-        command.args(args.list());
-        sandbox.spawn(command).wait()
-    };
+    let file = config_file(&sandbox);
+    fs::write(file, "require_store = true\n").unwrap();
+    let run = |args: &str| sandbox.run_without_store(&[], args);
     let refused = run(&format!("run {} touch ran", lock.0));
     refused.fails(
         64,
@@ -92,25 +86,19 @@ fn file_requires_a_store_in_any_environment() {
 #[test]
 fn status_and_ls_name_the_store_and_its_source() {
     let sandbox = Sandbox::new();
-    let folder = sandbox.path("home/.config/leasehold");
-    fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("leasehold.toml");
+    let file = config_file(&sandbox);
     fs::write(&file, format!("\nstore = '{}'", sandbox.store())).unwrap();
     let store = format!("file:{}", sandbox.path("locks").display());
     let of_file = format!("{}: line 2", file.display());
-    let option = ["status", "x", "--json", "--store", sandbox.store()];
-    for (args, variable, source) in [
-        (&["status", "x", "--json"][..], false, &*of_file),
-        (&["ls", "--json"], false, &*of_file),
-        (&["status", "x", "--json"], true, "LEASEHOLD_STORE"),
-        (&option, true, "--store"),
+    let option = format!("status x --json --store {}", sandbox.store());
+    let variable = [("LEASEHOLD_STORE", sandbox.store())];
+    for (args, variables, source) in [
+        ("status x --json", &[][..], &*of_file),
+        ("ls --json", &[], &*of_file),
+        ("status x --json", &variable, "LEASEHOLD_STORE"),
+        (&option, &variable, "--store"),
     ] {
-        let mut command = match variable {
-            true => sandbox.leasehold(),
-            false => sandbox.without_store(),
-        };
-        command.args(args);
-        let shown = sandbox.spawn(command).wait().json();
+        let shown = sandbox.run_without_store(variables, args).json();
         assert_eq!(
             (&shown["store"], &shown["store_source"]),
             (&store.clone().into(), &source.into())
@@ -121,17 +109,12 @@ fn status_and_ls_name_the_store_and_its_source() {
 #[test]
 fn configuration_file_names_the_store() {
     let sandbox = Sandbox::new();
-    let folder = sandbox.path("home/.config/leasehold");
-    fs::create_dir_all(&folder).unwrap();
+    let file = config_file(&sandbox);
     // In the sandbox, which is the current folder: must not be read.
     fs::write(sandbox.path("leasehold.toml"), "store = 'nonsense'").unwrap();
-    let file = folder.join("leasehold.toml");
     fs::write(&file, format!("store = '{}'", sandbox.store())).unwrap();
-    let run = || {
-        let mut command = sandbox.without_store();
-        command.args(["run", "x", "--", "sh", "-c", "echo $LEASEHOLD_MEMBERS"]);
-        sandbox.spawn(command).wait()
-    };
+    let members = sh("run x", "echo $LEASEHOLD_MEMBERS");
+    let run = || sandbox.run_without_store(&[], &members);
     let ended = run();
     assert_eq!((ended.code(), &*ended.stderr), (0, ""));
     let members = format!("file:{}\n", sandbox.path("locks").display());
@@ -163,14 +146,10 @@ fn readable_file_with_a_password_is_warned_of() {
     chmod("", 0o755);
     let store = sandbox.store();
     let write = |text: &str| fs::write(sandbox.path("c.toml"), text).unwrap();
-    let run = |args: &str| {
-        let mut command = sandbox.without_store();
-        command.env("LEASEHOLD_CONFIG", sandbox.path("c.toml"));
-        command.args(args.list());
-        sandbox.spawn(command).wait()
-    };
+    let config = sandbox.path("c.toml").display().to_string();
+    let run = |args: &str| sandbox.run_without_store(&[("LEASEHOLD_CONFIG", &config)], args);
     write("store = 'redis://:secret@127.0.0.1:1'\n");
-    let warning = format!("run `chmod o-r {}`", sandbox.path("c.toml").display());
+    let warning = format!("run `chmod o-r {config}`");
     for args in ["status x", "members", "run -n x true"] {
         chmod("c.toml", 0o644);
         let ended = run(args);

@@ -99,8 +99,7 @@ fn stop_key_stops_the_whole_script() {
     shell.shows("ready");
     shell.types(CTRL_Z);
     shell.shows("Stopped");
-    shell.types("echo shell-$((2+2))\n");
-    shell.shows("shell-4");
+    shell.answers(2);
     shell.types("fg\n");
     shell.types("on\n");
     shell.shows("got-on");
@@ -156,13 +155,10 @@ fn stop_key_returns_to_the_shell_until_fg() {
     shell.shows("code-75");
     shell.types("fg\n");
     until_running(command);
-    until("the command has the terminal again", || {
-        shell.foreground() == group
-    });
+    shell.until_foreground(group);
     shell.types("again\n");
     shell.shows("got-again");
-    shell.types("echo shell-$((3+3))\n");
-    shell.shows("shell-6");
+    shell.answers(3);
     shell.types("exit\n");
     assert_eq!(shell.exit_code(), 0);
 }
@@ -182,9 +178,7 @@ fn job_stopped_twice_continues_in_the_background() {
         until_stopped(command);
         shell.types("fg\n");
         until_running(command);
-        until("the command has the terminal", || {
-            shell.foreground() == command
-        });
+        shell.until_foreground(command);
     }
     shell.types(CTRL_Z);
     shell.shows("Stopped");
@@ -208,9 +202,7 @@ fn background_job_stops_at_the_terminal() {
     shell.types("while ! jobs | grep -q Stopped; do sleep 0.02; done; echo shell-$((7+7))\n");
     shell.shows("shell-14");
     shell.types("fg\n");
-    until("the command has the terminal", || {
-        shell.foreground() == command
-    });
+    shell.until_foreground(command);
     shell.types("late\n");
     shell.shows("got-late");
 }
@@ -226,13 +218,10 @@ fn pipeline_keeps_the_terminal_until_needed() {
     let command = sandbox.pid_in("pid");
     assert_ne!(shell.foreground(), command, "cat may want it too");
     sandbox.let_go();
-    until("the command has the terminal", || {
-        shell.foreground() == command
-    });
+    shell.until_foreground(command);
     shell.types("piped\n");
     shell.shows("got-piped");
-    shell.types("echo shell-$((5+5))\n");
-    shell.shows("shell-10");
+    shell.answers(5);
 }
 
 #[test]
@@ -246,8 +235,7 @@ fn the_shell_goes_on_after_a_killed_job() {
     signal(parent_and_group(guardian).0, Signal::SIGKILL);
     shell.shows("Killed");
     until_gone(command);
-    shell.types("echo shell-$((6+6))\n");
-    shell.shows("shell-12");
+    shell.answers(6);
 }
 
 #[test]

@@ -1,5 +1,3 @@
-use std::os::unix::process::ExitStatusExt as _;
-
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
@@ -16,8 +14,7 @@ fn one_waits_says_for_whom_and_then_runs() {
     let second = sandbox.start(&sh("run -v deploy", "cat first"));
     let holder = format!("held by leasehold (pid {} on ", first.pid());
     second.says(&holder);
-    sandbox.let_go();
-    first.wait().succeeds();
+    sandbox.finish(first);
     let second = second.wait();
     assert_eq!((second.code(), &*second.stdout), (0, "done\n"));
     assert_eq!(
@@ -63,8 +60,7 @@ fn wait_that_succeeds_writes_nothing_to_a_log() {
     until("the event of the wait", || {
         sandbox.lines_in("events").iter().any(has_event)
     });
-    sandbox.let_go();
-    first.wait().succeeds();
+    sandbox.finish(first);
     assert_eq!(second.wait().succeeds().stderr, "");
     let kind = |line: &String| {
         let event: Value = serde_json::from_str(line).unwrap();
@@ -122,31 +118,13 @@ fn shortest_wait_takes_a_free_lock() {
 }
 
 #[test]
-fn signal_ends_a_wait_without_trace() {
-    let sandbox = Sandbox::new();
-    let first = sandbox.hold("deploy", "held");
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        let second = sandbox.start("run -v deploy touch second");
-        second.says("waiting");
-        second.signal(signal);
-        // A shell would go on with its script after an exit code.
-        assert_eq!(second.wait().status.signal(), Some(signal as i32));
-    }
-    sandbox.let_go();
-    first.wait().succeeds();
-    assert!(!sandbox.path("second").exists());
-    assert!(sandbox.is_free("deploy"));
-}
-
-#[test]
 fn an_ignored_signal_does_not_end_a_wait() {
     let sandbox = Sandbox::new();
     let first = sandbox.hold("deploy", "held");
     let second = sandbox.shell("trap '' HUP; exec \"$LEASEHOLD\" run -v deploy true");
     second.says("waiting");
     second.signal(Signal::SIGHUP);
-    sandbox.let_go();
-    first.wait().succeeds();
+    sandbox.finish(first);
     second.wait().succeeds();
 }
 
@@ -159,8 +137,7 @@ fn stopped_waiter_continues_waiting() {
     second.signal(Signal::SIGTSTP);
     processes::until_stopped(second.pid());
     second.signal(Signal::SIGCONT);
-    sandbox.let_go();
-    first.wait().succeeds();
+    sandbox.finish(first);
     second.wait().succeeds();
 }
 

@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use leasehold_testkit::reset_ignored_signals;
-use leasehold_testkit::servers::{PostgresServer, RedisServer, RedisSet, until};
+use leasehold_testkit::servers::{
+    EtcdServer, PostgresServer, RedisServer, RedisSet, Zookeeper, until,
+};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
@@ -53,20 +55,34 @@ impl Sandbox {
         (sandbox, server)
     }
 
+    /// A sandbox with a new etcd server.
+    pub(crate) fn on_etcd() -> (Self, EtcdServer) {
+        let server = EtcdServer::start();
+        let url = format!("etcd://127.0.0.1:{}", server.port());
+        (Self::on(&[url]), server)
+    }
+
+    /// A sandbox with new ZooKeeper servers.
+    pub(crate) fn on_zookeeper(count: usize) -> (Self, Zookeeper) {
+        let servers = Zookeeper::builder().members(count).start();
+        (Self::on(&[servers.url() + "/locks"]), servers)
+    }
+
     /// A sandbox with a new, initialized quorum. Without initialization, new servers have no vote yet.
     pub(crate) fn on_quorum(count: usize) -> (Self, RedisSet) {
-        Self::on_initialized(RedisSet::start(count))
+        Self::on_initialized(RedisSet::start(count), "")
     }
 
     /// The same, with durable servers.
     pub(crate) fn on_durable_quorum(count: usize) -> (Self, RedisSet) {
         let settings = RedisServer::builder().durable();
-        Self::on_initialized(RedisSet::start_each(count, &settings))
+        Self::on_initialized(RedisSet::start_each(count, &settings), "")
     }
 
-    fn on_initialized(servers: RedisSet) -> (Self, RedisSet) {
+    /// A sandbox with these servers, which `leasehold init` with `options` makes a quorum.
+    pub(crate) fn on_initialized(servers: RedisSet, options: &str) -> (Self, RedisSet) {
         let sandbox = Self::on(&servers.urls());
-        sandbox.run("init").fails(0, &[]);
+        sandbox.run(&format!("init {options}")).succeeds();
         (sandbox, servers)
     }
 
@@ -90,6 +106,18 @@ impl Sandbox {
         let mut command = Command::new(PROGRAM);
         self.furnish(&mut command);
         command
+    }
+
+    /// Runs `leasehold` with `args`, these variables, and no store configured, to its end.
+    #[track_caller]
+    pub(crate) fn run_without_store<A: Arguments + ?Sized>(
+        &self,
+        variables: &[(&str, &str)],
+        args: &A,
+    ) -> Ended {
+        let mut command = self.without_store();
+        command.envs(variables.iter().copied()).args(args.list());
+        self.spawn(command).wait()
     }
 
     /// Runs `script` in a shell that has the store in its environment.
@@ -127,6 +155,17 @@ impl Sandbox {
         self.spawn(command)
     }
 
+    /// Runs `leasehold` with `args`, which finds the lock busy, until it names the holder with these `parts`. It does not
+    /// wait long for a slow store to name the holder.
+    #[track_caller]
+    pub(crate) fn until_named(&self, args: &str, parts: &[&str]) {
+        until(&format!("{parts:?} in the answer to {args}"), || {
+            let busy = self.run(args);
+            assert_eq!(busy.code(), 75, "{busy:?}");
+            parts.iter().all(|part| busy.stderr.contains(part))
+        });
+    }
+
     /// Runs `leasehold` with `args` on other servers.
     #[track_caller]
     pub(crate) fn run_at<A: Arguments + ?Sized>(&self, urls: &[String], args: &A) -> Ended {
@@ -151,11 +190,25 @@ impl Sandbox {
     /// Starts `leasehold run` with `args` and a command that runs until [`let_go`](Self::let_go). Returns once the
     /// command has written its process id to the file `name`.
     pub(crate) fn hold(&self, args: &str, name: &str) -> Running {
-        let script =
-            format!("echo $$ > {name}; while [ ! -e go ]; do sleep 0.02; done; echo done > first");
+        let script = format!(
+            "echo $LEASEHOLD_FENCE > {name}-fence; echo $$ > {name}
+            while [ ! -e go ]; do sleep 0.02; done; echo done > first"
+        );
         let holder = self.start(&sh(&format!("run {args}"), &script));
         self.pid_in(name);
         holder
+    }
+
+    /// The fence of the command that [`hold`](Self::hold) started with the file `name`.
+    pub(crate) fn fence(&self, name: &str) -> u64 {
+        self.line_in(&format!("{name}-fence")).parse().unwrap()
+    }
+
+    /// Ends the command of a holder that [`hold`](Self::hold) started, and waits for the holder to succeed.
+    #[track_caller]
+    pub(crate) fn finish(&self, holder: Running) {
+        self.let_go();
+        holder.wait().succeeds();
     }
 
     pub(crate) fn let_go(&self) {
@@ -227,20 +280,6 @@ impl Sandbox {
         assert_eq!(status.code(), 0, "{}", status.stderr);
         status.stdout == format!("{lock}: free\n")
     }
-}
-
-/// Runs `test` with one Redis server, and with a quorum of five.
-pub(crate) fn on_one_and_five(test: impl Fn(&Sandbox, &RedisSet)) {
-    let one = RedisSet::start(1);
-    test(&Sandbox::on(&one.urls()), &one);
-    let (sandbox, five) = Sandbox::on_quorum(5);
-    test(&sandbox, &five);
-}
-
-/// Runs `test` with lock files too.
-pub(crate) fn on_all_stores(test: impl Fn(&Sandbox)) {
-    test(&Sandbox::new());
-    on_one_and_five(|sandbox, _| test(sandbox));
 }
 
 /// The variable with the file in which an instrumented program counts what it runs.

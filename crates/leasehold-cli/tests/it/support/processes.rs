@@ -1,5 +1,7 @@
 use std::fs;
+use std::time::Duration;
 
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getsid};
@@ -65,4 +67,12 @@ pub(crate) fn kill_session(leader: i32) {
 
 pub(crate) fn signal(pid: i32, signal: Signal) {
     kill(Pid::from_raw(pid), signal).unwrap();
+}
+
+/// Waits until this time has passed.
+pub(crate) fn outlast(span: Duration) {
+    let began = SystemClock.now();
+    until(&format!("{span:?} to pass"), || {
+        SystemClock.now().since(began) > span
+    });
 }

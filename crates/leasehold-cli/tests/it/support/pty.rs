@@ -86,6 +86,20 @@ impl OnTerminal {
     }
 
     #[track_caller]
+    pub(crate) fn until_foreground(&self, group: i32) {
+        until("the command has the terminal", || {
+            self.foreground() == group
+        });
+    }
+
+    /// Waits until the shell runs a command that prints twice this `number`.
+    #[track_caller]
+    pub(crate) fn answers(&mut self, number: u32) {
+        self.types(&format!("echo shell-$(({number}+{number}))\n"));
+        self.shows(&format!("shell-{}", 2 * number));
+    }
+
+    #[track_caller]
     pub(crate) fn exit_code(self) -> i32 {
         self.ends().0
     }

@@ -5,9 +5,8 @@ use std::fs;
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 use tempfile::TempDir;
 
-use crate::elections::elect::until_led;
+use crate::elections::elect::{lead, until_led};
 use crate::support::harness::Sandbox;
-use crate::support::program::sh;
 
 const REPLICA: &str = "read-only replica";
 
@@ -87,16 +86,17 @@ fn assert_waiter_outlasts(
     }
 }
 
+fn tell(words: &[&str]) -> impl Fn(&RedisServer) {
+    move |server| {
+        server.command(words);
+    }
+}
+
 #[test]
 fn waiter_outlasts_server_that_refuses_writes() {
     for (refusal, [begin, end]) in WAYS {
         let servers = RedisSet::start(1);
         let sandbox = Sandbox::on(&servers.urls());
-        let tell = |words: &'static [&'static str]| {
-            move |server: &RedisServer| {
-                server.command(words);
-            }
-        };
         assert_waiter_outlasts(&sandbox, &servers, refusal, tell(begin), tell(end));
     }
 }
@@ -128,11 +128,6 @@ fn waiter_outlasts_failed_snapshot() {
 fn waiter_outlasts_two_of_three_that_refuse() {
     let (sandbox, servers) = Sandbox::on_quorum(3);
     let [(refusal, [begin, end]), ..] = WAYS;
-    let tell = |words: &'static [&'static str]| {
-        move |server: &RedisServer| {
-            server.command(words);
-        }
-    };
     assert_waiter_outlasts(&sandbox, &servers, refusal, tell(begin), tell(end));
 }
 
@@ -149,13 +144,9 @@ fn replica_is_unreachable_for_new_client() {
 #[test]
 fn election_outlasts_refused_writes() {
     let (sandbox, server) = Sandbox::on_redis();
-    let lead = |who: &str| {
-        let script = "echo $LEASEHOLD_FENCE >> fences; exec sleep 1000";
-        sandbox.start(&sh(&format!("elect -v --ttl 3s --value {who} x"), script))
-    };
-    let leader = lead("a");
+    let leader = lead(&sandbox, "a", "");
     until_led(&sandbox, 1);
-    let standby = lead("b");
+    let standby = lead(&sandbox, "b", "");
     standby.says("waiting for lock");
     let (refusal, [begin, end]) = WAYS[0];
     server.command(begin);

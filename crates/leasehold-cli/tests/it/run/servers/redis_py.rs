@@ -18,7 +18,6 @@ fn redis_py_and_the_command_exclude_each_other() {
 
     let holder = sandbox.hold("-n deploy", "inside");
     assert!(!python.acquire("deploy"));
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
     assert!(python.acquire("deploy"), "freed with the command");
 }

@@ -7,6 +7,7 @@ use leasehold_testkit::servers::{RedisServer, Reply, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::run::on_each_store::{until_waiting, waiting};
 use crate::support::harness::Sandbox;
 use crate::support::processes::until_stopped;
 use crate::support::program::{Running, assert_fields, sh};
@@ -22,45 +23,6 @@ fn wait_behind(sandbox: &Sandbox, mark: usize, waiting: usize) -> Running {
 
 fn status(sandbox: &Sandbox) -> Value {
     sandbox.run("status --json x").json()
-}
-
-/// The processes that wait, in order; 0 where it is not known yet.
-fn waiting(sandbox: &Sandbox) -> Vec<i64> {
-    let status = status(sandbox);
-    let waiters = status["waiters"].as_array().unwrap();
-    let pid = |waiter: &Value| waiter["client"]["pid"].as_i64().unwrap_or_default();
-    waiters.iter().map(pid).collect()
-}
-
-fn until_waiting(sandbox: &Sandbox, count: usize) {
-    until(&format!("{count} wait"), || waiting(sandbox).len() == count);
-}
-
-#[track_caller]
-fn assert_served_in_order(sandbox: &Sandbox) {
-    const RUNS: usize = 6;
-    let holder = sandbox.hold("x", "held");
-    let waiters: Vec<Running> = (0..RUNS)
-        .map(|mark| wait_behind(sandbox, mark, mark + 1))
-        .collect();
-    let pids: Vec<i64> = waiters.iter().map(|run| run.pid().into()).collect();
-    until("all are known by name", || waiting(sandbox) == pids);
-    sandbox.let_go();
-    holder.wait().succeeds();
-    for waiter in waiters {
-        waiter.wait().succeeds();
-    }
-    let order: Vec<String> = (0..RUNS).map(|mark| mark.to_string()).collect();
-    assert_eq!(sandbox.lines_in("order"), order);
-    assert_eq!(sandbox.run("status x").stdout, "x: free\n");
-}
-
-#[test]
-fn waiters_run_in_arrival_order() {
-    let one = Sandbox::on_redis();
-    assert_served_in_order(&one.0);
-    let three = Sandbox::on_quorum(3);
-    assert_served_in_order(&three.0);
 }
 
 #[test]
@@ -136,8 +98,7 @@ fn a_killed_waiter_is_passed_over_at_once() {
     killed.signal(Signal::SIGKILL);
     until("the server lost sight of it", || connections(&server) == 2);
     let freed = SystemClock.now();
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
     let ended = waiter.wait();
     let took = SystemClock.now().since(freed);
     assert_eq!(ended.code(), 0, "{ended:?}");
@@ -155,29 +116,13 @@ fn stopped_redis_waiter_is_served_afterwards() {
     stopped.signal(Signal::SIGSTOP);
     until_stopped(stopped.pid());
     let freed = SystemClock.now();
-    sandbox.let_go();
-    holder.wait().succeeds();
+    sandbox.finish(holder);
     waiter.wait().succeeds();
     let took = SystemClock.now().since(freed);
     assert!(took < FAR_BELOW_A_TTL, "{took:?}");
     stopped.signal(Signal::SIGCONT);
     stopped.wait().succeeds();
     assert_eq!(sandbox.lines_in("order"), ["1", "0"]);
-}
-
-#[test]
-fn signal_removes_a_waiter_from_the_queue() {
-    let (sandbox, _server) = Sandbox::on_redis();
-    let _holder = sandbox.hold("x", "held");
-    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
-        let waiter = wait_behind(&sandbox, 0, 1);
-        waiter.signal(signal);
-        assert_eq!(waiter.wait().code(), code);
-        assert_eq!(waiting(&sandbox), [0; 0]);
-    }
-    let busy = sandbox.run("run -w 1s x true");
-    busy.fails(75, &["gave up after 1s"]);
-    assert_eq!(waiting(&sandbox), [0; 0], "nor after its limit");
 }
 
 #[test]
