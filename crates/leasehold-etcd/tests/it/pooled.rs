@@ -197,10 +197,12 @@ async fn late_release_does_not_free_the_next_holder() {
     network.hold_requests();
     let outcome = guard.release().await.unwrap();
     assert_eq!(outcome, ReleaseOutcome::Released);
+    // The next attempt uses another connection.
+    network.close_held();
+    take(&client, "other").await.release().await.unwrap();
     let next = take(&client, "job").await;
     assert!(next.fence() > fence);
     assert_ne!(key_of(&server, "job"), key);
-    network.close_held();
     network.deliver_requests();
     until("the request has arrived", || !network.holds_requests());
     lives(&next).await;
