@@ -3,7 +3,7 @@
 //!
 //! Applications need little of this: the guarantees, and why a call waits ([`Report`]). What
 //! [`Client`](crate::Client) returns to operators is in [`look`](crate::look), and what only a store with members
-//! has is in [`member`](crate::member).
+//! has is in [`member`](crate::member). [`kit`] has what stores on a network would otherwise write alike.
 
 mod admin;
 mod guarantees;

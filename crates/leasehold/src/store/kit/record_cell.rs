@@ -68,7 +68,7 @@ pub trait RecordCell: Send + Sync {
 pub struct LoadedRecord<R> {
     /// Its version and its value.
     pub state: RecordState<WallTime>,
-    /// The time by which to judge it.
+    /// The time that decides whether its parts are over.
     pub now: WallTime,
     /// What [`RecordCell::swap`] compares.
     pub revision: R,
@@ -118,7 +118,7 @@ impl<C: RecordCell> Records for C {
     }
 }
 
-/// Changes a record. `change` returns its answer, and whether the new state is to be kept.
+/// Changes a record. `change` returns its answer, and whether it changed the state.
 async fn change<C: RecordCell, T>(
     cell: &C,
     record: &RecordKey,
