@@ -15,7 +15,7 @@ on_stores!(holders_and_waiters_are_shown: redis redis_quorum postgres etcd zooke
 fn holders_and_waiters_are_shown(sandbox: &TestStore) {
     let holder = sandbox.hold("a/b", "holder");
     let waiter = sandbox.start("run -v a/b true");
-    waiter.says("waiting for lock");
+    waiter.says("1st in the queue");
     let status = sandbox.run("status a/b --json").json();
     assert_eq!(status["held"], true, "{status}");
     let shown = json!({
