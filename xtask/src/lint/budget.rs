@@ -12,7 +12,7 @@ const BUDGET: [(&str, usize, usize); 17] = [
     ("crates/leasehold-etcd", 4800, 2550),
     ("crates/leasehold-fakeredis", 2400, 950),
     ("crates/leasehold-file", 3650, 4050),
-    ("crates/leasehold-model", 2550, 250),
+    ("crates/leasehold-model", 900, 250),
     ("crates/leasehold-postgres", 3550, 2800),
     ("crates/leasehold-quorum", 7600, 7400),
     ("crates/leasehold-redis", 8650, 11550),
