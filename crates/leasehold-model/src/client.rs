@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
-use crate::quorum::{Quorum, Step};
+use crate::quorum::Quorum;
 use crate::rules::Rule;
 use crate::state::{Acquire, LEASE, MAJORITY, MEMBERS, Phase, Promise, Renewal, State};
+use crate::step::Step;
 
 impl Quorum {
     /// The ways to start the next attempt, if its client has no other.
@@ -110,7 +111,7 @@ impl Quorum {
             if let Some(lease) = &mut member.lease {
                 lease.age = LEASE.min(lease.age + 1);
             }
-            // A client with a fast clock gives the vote again after so many true ticks.
+            // A client with a fast clock gives the vote again after this many true ticks.
             let wait = if self.has(Rule::WholeWait) { 3 } else { 1 };
             member.out = member.out.map(|ticks| ticks + 1).filter(|it| *it < wait);
         }

@@ -1,8 +1,9 @@
 //! What members do with requests, and what happens to members.
 
-use crate::quorum::{Quorum, Step};
+use crate::quorum::Quorum;
 use crate::rules::Rule;
 use crate::state::{Acquire, LEASE, Lease, Member, Phase, Promise, Renewal, State};
+use crate::step::Step;
 
 impl Quorum {
     /// The requests of an attempt that may reach a member now.

@@ -13,6 +13,7 @@ use crate::search::PROMISE;
 use crate::state::{
     Acquire, Attempt, LEASE, MAJORITY, MEMBERS, Member, Phase, Promise, State, Talk,
 };
+use crate::step::{Step, line};
 
 /// The protocol, and how much of it a search tries.
 #[derive(Debug)]
@@ -23,37 +24,6 @@ pub struct Quorum {
     promise: Option<Promise>,
     /// Whether the search broke it.
     is_broken: AtomicBool,
-}
-
-/// A step of an attempt, of its request at a member, or of a member. Both are counted from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A client sends an attempt to its members, proposing its wall clock.
-    Start(usize, u8),
-    /// A majority granted, and its greatest answer is the fence.
-    Choose(usize, u8),
-    /// A majority confirmed the fence.
-    Win(usize),
-    /// The guard sends a round of renewal.
-    Renew(usize),
-    /// A majority extended the lease.
-    StayValid(usize),
-    /// The attempt is given up or the guard released.
-    End(usize),
-    /// A member takes the request for a lease, a fence, or a confirmation.
-    Acquire(usize, usize),
-    /// A member takes the request to renew.
-    Extend(usize, usize),
-    /// A member takes the request to put the lease back.
-    Repair(usize, usize),
-    /// A lease ends at a member: it expired, or a release arrived.
-    Free(usize),
-    /// A member restarts with nothing.
-    Restart(usize),
-    /// A member's clock jumps so far forward that the lease there ends.
-    Jump(usize),
-    /// Time goes on, for all clients and members, and waits for none.
-    Tick,
 }
 
 impl Model for Quorum {
@@ -118,7 +88,7 @@ impl Model for Quorum {
 
     fn format_step(&self, state: &State, step: Step) -> Option<String> {
         let next = self.next_state(state, step)?;
-        Some(crate::history::line(state, step, &next))
+        Some(line(state, step, &next))
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

@@ -1,4 +1,4 @@
-//! The rules of the protocol, each of which a search can leave out, and how much may happen in it.
+//! The rules of the protocol that a search can leave out, and the bounds of a search.
 
 use std::str::FromStr;
 

@@ -20,7 +20,7 @@ pub struct Found {
     pub is_seen: bool,
 }
 
-/// Visits every state that the model can reach, until a promise breaks, or so many steps were tried.
+/// Visits every state that the model can reach, until a promise breaks or the steps are used up.
 pub(crate) fn search<M>(model: M, steps: usize) -> Found
 where
     M: Model + Send + Sync + 'static,

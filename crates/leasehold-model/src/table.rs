@@ -84,7 +84,7 @@ const fn keeps(left_out: &'static [Rule], bounds: &'static str) -> Row {
 }
 
 impl Row {
-    /// Searches, for at most so many steps.
+    /// Searches, and tries at most this many steps.
     ///
     /// # Panics
     ///

@@ -1,7 +1,37 @@
-//! A step in words, for a history that a person reads.
+//! What may happen, and its words in a history that a person reads.
 
-use crate::quorum::Step;
 use crate::state::{Acquire, Phase, Renewal, State};
+
+/// A step of an attempt, of its request at a member, or of a member. Both are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A client sends an attempt to its members, proposing its wall clock.
+    Start(usize, u8),
+    /// A majority granted, and its greatest answer is the fence.
+    Choose(usize, u8),
+    /// A majority confirmed the fence.
+    Win(usize),
+    /// The guard sends a round of renewal.
+    Renew(usize),
+    /// A majority extended the lease.
+    StayValid(usize),
+    /// The attempt is given up or the guard released.
+    End(usize),
+    /// A member takes the request for a lease, a fence, or a confirmation.
+    Acquire(usize, usize),
+    /// A member takes the request to renew.
+    Extend(usize, usize),
+    /// A member takes the request to put the lease back.
+    Repair(usize, usize),
+    /// A lease ends at a member: it expired, or a release arrived.
+    Free(usize),
+    /// A member restarts with nothing.
+    Restart(usize),
+    /// A member's clock jumps so far forward that the lease there ends.
+    Jump(usize),
+    /// Time goes on, for all clients and members, and waits for none.
+    Tick,
+}
 
 /// Says what the step does.
 pub(crate) fn line(before: &State, step: Step, after: &State) -> String {
