@@ -16,7 +16,7 @@ on_stores!(stopped_leader_is_followed: redis redis_quorum);
 
 /// A leader is stopped, with its lease ahead; the next one leads; then the first one goes on.
 fn stopped_leader_is_followed(sandbox: &TestStore) {
-    let frozen = sandbox.redis().iter().nth(2);
+    let frozen = sandbox.redis().get(2);
     frozen.inspect(|server| server.freeze());
     let first = lead(sandbox, "a", "");
     until_led(sandbox, 1);

@@ -33,7 +33,7 @@ pub(crate) struct TestStore {
 enum Servers {
     None,
     Redis(RedisSet),
-    Postgres(PostgresServer),
+    Postgres(Box<PostgresServer>),
     Etcd(EtcdServer),
     Zookeeper(Zookeeper),
 }
@@ -55,7 +55,7 @@ pub(crate) fn redis_quorum() -> TestStore {
 
 pub(crate) fn postgres() -> TestStore {
     let (sandbox, server) = Sandbox::on_postgres();
-    TestStore::new(sandbox, Servers::Postgres(server))
+    TestStore::new(sandbox, Servers::Postgres(Box::new(server)))
 }
 
 pub(crate) fn etcd() -> TestStore {
