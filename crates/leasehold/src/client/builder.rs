@@ -99,7 +99,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the [lock delay](Lock::lock_delay) of all locks of this client that choose none. Default: none.
+    /// Sets the [lock delay](crate::Lock::lock_delay) of all locks of this client that choose none. Default: none.
     pub fn lock_delay(mut self, span: Duration) -> Self {
         self.defaults.lock_delay = span;
         self

@@ -6,7 +6,7 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Permits};
 /// Proof of a grant that a holder passes to others: the name of the lock, its mode, and the fence.
 ///
 /// The holder attaches it to its requests. A server that has no place for fences asks the store with
-/// [`Client::check`] whether the grant is still valid, or compares it with the latest sequencer that it has seen of
+/// [`Client::check`](crate::Client::check) whether the grant is still valid, or compares it with the latest sequencer that it has seen of
 /// this lock: the greater fence is the later grant. The text form is `FENCE:MODE:NAME`, such as
 /// `1764187000000000:exclusive:deploy`. It contains no secret: with it alone, a client cannot release the lock.
 ///

@@ -8,7 +8,7 @@ use crate::types::Error;
 
 impl Guard {
     /// Returns the sequencer of this grant, in the present mode of the guard. The sequencer of a lost guard is
-    /// outdated, as [`Client::check`] then says.
+    /// outdated, as [`Client::check`](crate::Client::check) then says.
     pub fn sequencer(&self) -> Sequencer {
         Sequencer::new(self.key().clone(), self.mode(), self.fence())
     }
