@@ -116,7 +116,10 @@ impl UrlForm {
                 hosts.collect::<Result<_, _>>()?
             }
         };
-        let (values, files) = self.parameters(query)?;
+        // A path with a colon may be a login of another server, and the parameters the rest of its password.
+        let hides = path.is_some_and(|path| path.contains(':'));
+        let shown = |rule| if hides { ENCODED.into() } else { rule };
+        let (values, files) = self.parameters(query).map_err(shown)?;
         let login = files.login(login)?;
         if self.needs_user && login.as_ref().is_some_and(|login| login.user.is_empty()) {
             let rule = "no user: credentials are user:password@, or user@ with password_file=FILE";

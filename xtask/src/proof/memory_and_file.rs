@@ -40,7 +40,7 @@ pub(super) const BUGS: &[Bug] = &[
         suite: "file",
         breaks: "a fence follows the clock of the request alone, so a waiter has a smaller one than the holder before it",
         file: "crates/leasehold-file/src/locking/attempt.rs",
-        old: "counter.max(proposal).checked_add(1)",
-        new: "proposal.checked_add(1)",
+        old: "Fence::after(Fence::new(counter.value()), request.proposal)",
+        new: "Fence::after(None, request.proposal)",
     },
 ];
