@@ -30,7 +30,7 @@ pub(crate) fn timeout_span(text: &str) -> Result<Duration, String> {
 }
 
 impl TimeoutArgs {
-    /// The same for a list of locks: a large one takes many requests, each of which has a limit of its own.
+    /// The same for a list of locks: a large one takes many requests, and each request has a limit of its own.
     pub(crate) fn of_a_list(self) -> Self {
         Self {
             timeout: self.timeout.or(Some(OF_A_LIST)),
