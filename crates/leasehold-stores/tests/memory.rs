@@ -82,7 +82,7 @@ async fn give_ups_leave_nothing(place: Place) {
             // Answered after what came before.
             let other = client.lock("other").acquire().await.unwrap();
             other.release().await.unwrap();
-            client.clone().close(Duration::from_secs(60)).await.unwrap();
+            client.flush(Duration::from_secs(60)).await.unwrap();
         }
     });
     let grown = grown.await;

@@ -8,12 +8,14 @@ use leasehold::{Client, Error, Guard, memory::MemoryStore};
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Error> {
-    let locks = Client::new(MemoryStore::new());
+    let store = MemoryStore::new();
+    let locks = Client::new(store.clone());
     // A service waits for a signal: tokio::signal::ctrl_c(), or SIGTERM.
     let stop = tokio::task::yield_now();
     serve(&locks, stop).await?;
 
-    let free = locks.lock("consumer").try_acquire().await?;
+    let next = Client::new(store);
+    let free = next.lock("consumer").try_acquire().await?;
     assert!(
         free.is_some(),
         "the lock is released before the process ends"
@@ -28,8 +30,9 @@ async fn serve(locks: &Client, stop: impl Future<Output = ()>) -> Result<(), Err
         // Drops the work, and then releases the lock in the background.
         () = stop => println!("asked to stop"),
     }
-    // Waits until the store knows. If it does not answer in time, the error says so, and the lock is free after its TTL.
-    locks.clone().close(Duration::from_secs(5)).await
+    // Ends all that still waits or holds, and waits until the store knows. If it does not answer in time, the error says so,
+    // and the lock is free after its TTL.
+    locks.close(Duration::from_secs(5)).await
 }
 
 async fn consume(guard: &Guard) {

@@ -109,10 +109,14 @@ impl Client {
         self.core.context.metrics.events.subscribe()
     }
 
-    /// Waits until the store confirmed the releases of this client, for at most `limit`: those in progress, those of dropped
-    /// guards, and those of cancelled attempts.
+    /// Ends the client, for at most `limit`: its waits fail, its guards are lost, and their locks are released. Then it waits until
+    /// the store confirmed all releases of this client.
     ///
-    /// Other clones and guards stay usable. Drop the guards first: a lock that is held stays held.
+    /// From then on, each call of this client and its clones fails with [`ErrorKind::Closed`](crate::ErrorKind::Closed). Waits
+    /// end first, so that no lock is passed on to them. A guard that was still held is lost with
+    /// [`LostReason::Closed`](crate::LostReason::Closed), and one with a [delay](crate::Lock::lock_delay) leaves its lock closed
+    /// until the lease ends. End the work under the guards first, and release them: a loss tells the work to stop, but does not
+    /// wait for it.
     ///
     /// # Errors
     ///
@@ -120,6 +124,39 @@ impl Client {
     /// releases are not confirmed. The error says how many. Their locks may stay held until their TTL is over; the thread
     /// goes on with the releases while the process lives. [`ErrorKind::Forked`](crate::ErrorKind::Forked) in a forked child, and
     /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if the client has no thread.
+    ///
+    /// # Cancel safety
+    ///
+    /// A client whose `close` is dropped is closed, but may keep its locks until their TTL is over. Call it again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use std::time::Duration;
+    /// use leasehold::{Client, ErrorKind, LostReason, memory::MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("nightly").acquire().await?;
+    /// if let Err(error) = locks.close(Duration::from_secs(5)).await {
+    ///     eprintln!("{error}");
+    /// }
+    /// assert_eq!(guard.lost().await, LostReason::Closed);
+    /// let error = locks.lock("nightly").acquire().await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Closed);
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    #[doc(alias = "shutdown")]
+    pub async fn close(&self, limit: Duration) -> Result<(), Error> {
+        self.core.close(limit).await
+    }
+
+    /// Waits until the store confirmed the releases of this client, for at most `limit`: those in progress, those of dropped
+    /// guards, and those of cancelled attempts. The client stays usable, and a lock that is held stays held.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`close`](Self::close).
     ///
     /// # Cancel safety
     ///
@@ -133,17 +170,19 @@ impl Client {
     /// use leasehold::{Client, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
-    /// let guard = locks.lock("nightly").acquire().await?;
-    /// drop(guard);
-    /// if let Err(error) = locks.close(Duration::from_secs(5)).await {
-    ///     eprintln!("{error}");
-    /// }
+    /// drop(locks.lock("nightly").acquire().await?);
+    /// locks.flush(Duration::from_secs(5)).await?;
+    /// assert!(locks.lock("nightly").try_acquire().await?.is_some());
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
-    #[doc(alias = "shutdown")]
-    #[doc(alias = "flush")]
-    pub async fn close(self, limit: Duration) -> Result<(), Error> {
+    pub async fn flush(&self, limit: Duration) -> Result<(), Error> {
         self.core.flush(limit).await
+    }
+
+    /// Returns whether this process is a forked child of the one that made the client. Every call fails there with
+    /// [`ErrorKind::Forked`](crate::ErrorKind::Forked); a child makes a client of its own.
+    pub fn is_forked(&self) -> bool {
+        self.core.is_forked()
     }
 
     /// Returns the options of a lock for which nothing else is chosen.

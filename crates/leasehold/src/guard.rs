@@ -232,6 +232,41 @@ impl Guard {
         }
     }
 
+    /// Resolves once the guard is lost, with the reason, or once the lock is released, with `None`: the last guard of the
+    /// [same hold](Self::reenter) was released or dropped, or became a [handle](crate::handle::Handle).
+    ///
+    /// Like [`lost`](Self::lost), it borrows nothing, and resolves at once in a forked child.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, memory::MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("import").acquire().await?;
+    /// let ended = guard.ended();
+    /// guard.release().await?;
+    /// assert_eq!(ended.await, None);
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn ended(&self) -> impl Future<Output = Option<LostReason>> + Send + use<> {
+        // Created while the guard lives, so that it misses no end.
+        let ended = self.held_lease().ended_token().clone();
+        let lost = self.lost();
+        async move {
+            tokio::select! {
+                biased;
+                reason = lost => Some(reason),
+                () = ended.cancelled() => None,
+            }
+        }
+    }
+
     /// Resolves with the deadline as soon as it differs from `from`, as it does after each renewal. For
     /// code that must pass the deadline on.
     ///

@@ -3,9 +3,9 @@ use std::pin::pin;
 use std::task::Poll;
 
 use futures_util::future::{Either, select};
-use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::store::ReleaseReply;
+use leasehold::{Client, ErrorKind};
 
 use super::fixture::{Fixture, LONG, TIMEOUT, free, granted, granted_in_time, now, released};
 
@@ -91,6 +91,26 @@ pub(crate) async fn a12_unpolled_attempt_is_released(fixture: &Fixture) {
             return;
         }
     }
+}
+
+/// The process may end right after that, so nothing may need another poll.
+pub(crate) async fn a12_closed_client_leaves_nothing(fixture: &Fixture) {
+    let (store, client) = (fixture.open(), Client::new(fixture.open()));
+    let key = fixture.key();
+    let lock = client.lock(&key).ttl(LONG);
+    let guard = lock.acquire().await.expect("a free lock");
+    let mut waits = pin!(lock.acquire());
+    // Some stores ask several times before they wait.
+    let pause = pin!(fixture.pause());
+    assert!(matches!(
+        select(waits.as_mut(), pause).await,
+        Either::Right(_)
+    ));
+    client.close(TIMEOUT).await.expect("all releases");
+    assert!(!guard.is_valid());
+    free(fixture, &store, &key).await;
+    let ended = waits.await.expect_err("a wait of a closed client");
+    assert_eq!(ended.kind(), ErrorKind::Closed);
 }
 
 pub(crate) async fn a7_dropped_acquisition_leaves_nothing(fixture: &Fixture) {

@@ -106,6 +106,7 @@ pub(super) const CHECKS: &[Check] = checks! {
         a7_dropped_acquisition_leaves_nothing,
         a7_dropped_wait_leaves_nothing,
         a12_unpolled_attempt_is_released,
+        a12_closed_client_leaves_nothing,
         f3_a_release_never_overtakes_its_own_attempt,
     }
     runtime, Nothing []::{

@@ -41,8 +41,34 @@ pub enum ErrorKind {
     Fenced,
     /// The calling process is a forked child of the process that owns the client or guard.
     Forked,
-    /// The background thread has ended, or could not be started.
+    /// The client was closed, or its background thread has ended or could not be started.
     Closed,
+}
+
+impl ErrorKind {
+    /// Returns a name for programs, such as `no_quorum`. It does not change.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InvalidInput => "invalid_input",
+            Self::Unsupported => "unsupported",
+            Self::Misconfigured => "misconfigured",
+            Self::NotInitialized => "not_initialized",
+            Self::PermitsDiffer => "permits_differ",
+            Self::Busy => "busy",
+            Self::NoQuorum => "no_quorum",
+            Self::Untrusted => "untrusted",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::InvalidResponse => "invalid_response",
+            Self::IncompatibleKey => "incompatible_key",
+            Self::Corrupt => "corrupt",
+            Self::Io => "io",
+            Self::Lost => "lost",
+            Self::Fenced => "fenced",
+            Self::Forked => "forked",
+            Self::Closed => "closed",
+        }
+    }
 }
 
 impl fmt::Display for ErrorKind {

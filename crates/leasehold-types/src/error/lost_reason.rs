@@ -20,8 +20,28 @@ pub enum LostReason {
     MaxHold,
     /// Its holder gave it up (`Guard::give_up`).
     GivenUp,
+    /// Its client was closed (`Client::close`).
+    Closed,
     /// The caller is a forked child of the process that holds the guard.
     Forked,
+}
+
+impl LostReason {
+    /// Returns a name for programs, such as `max_hold`. It does not change.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Unreachable => "unreachable",
+            Self::Paused => "paused",
+            Self::Taken => "taken",
+            Self::Gone => "gone",
+            Self::Broken => "broken",
+            Self::MaxHold => "max_hold",
+            Self::GivenUp => "given_up",
+            Self::Closed => "closed",
+            Self::Forked => "forked",
+        }
+    }
 }
 
 impl fmt::Display for LostReason {
@@ -35,6 +55,7 @@ impl fmt::Display for LostReason {
             Self::Broken => "an operator broke the lock",
             Self::MaxHold => "the longest time it may be held is over",
             Self::GivenUp => "its holder gave it up",
+            Self::Closed => "its client was closed",
             Self::Forked => "this process is a forked child of the one that holds it",
         })
     }

@@ -86,6 +86,8 @@ impl<'a> Attempt<'a> {
             }
         });
         answer.await.unwrap_or_else(|| {
+            // The end of the client may have missed an attempt that began to wait just then.
+            context.check_open().map_err(Error::with_unknown_effect)?;
             let text =
                 "the program did not poll the request for a third of its TTL, so it was released";
             let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
@@ -124,6 +126,10 @@ impl<'a> Attempt<'a> {
             return Err(AcquireError::Failed(error));
         }
         self.client.context.answered();
+        if let Err(error) = self.client.context.check_open() {
+            self.end = Some((AttemptEnd::CutOff, MayHave::Lease));
+            return Err(AcquireError::Failed(error));
+        }
         self.end = Some((AttemptEnd::Granted, MayHave::Nothing));
         Ok(self.guard(&grant))
     }

@@ -171,15 +171,10 @@ impl Client {
         fn adopt(&self, handle: &Handle) -> Guard = Guard;
         /// Releases the lock of a handle, and returns the outcome.
         fn release(&self, handle: &Handle) -> ReleaseOutcome;
-    }
-
-    /// Waits until the store confirmed the releases of this client, for at most `limit`.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Client::close`].
-    pub fn close(self, limit: Duration) -> Result<(), Error> {
-        block_on(self.0.close(limit))
+        /// Ends the client: its waits fail, its guards are lost, and their locks are released.
+        fn close(&self, limit: Duration) -> ();
+        /// Waits until the store confirmed the releases of this client, for at most `limit`.
+        fn flush(&self, limit: Duration) -> ();
     }
 
     /// Returns what happens to the locks of this client from now on, as [`crate::Client::events`] does.

@@ -88,13 +88,13 @@ impl Client {
     /// ```
     pub async fn health(&self) -> Result<Vec<MemberHealth>, Error> {
         let context = Arc::clone(&self.core.context);
-        let asking = self.core.run(async move {
-            match context.session.health() {
+        let asking = async move {
+            Ok(match context.session.health() {
                 Some(health) => health.members().await,
                 None => Vec::new(),
-            }
-        })?;
-        Ok(asking.await)
+            })
+        };
+        self.core.ask(None, asking).await
     }
 
     /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. On a

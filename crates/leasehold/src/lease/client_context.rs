@@ -33,6 +33,10 @@ pub(crate) struct ClientContext {
     pub(crate) metrics: Arc<ClientMetrics>,
     /// Notified by a session that suspects a loss.
     pub(super) renew_now: Arc<Notify>,
+    /// Whether the program closed the client.
+    is_closed: AtomicBool,
+    /// Notified when the program closes the client.
+    pub(super) closed: Notify,
     /// Attempts, releases and clean-ups in progress.
     pub(crate) shutdown_tracker: TaskTracker,
     /// Bounds the releases that are under way at once. More of them would wait at the server for longer than their limit, and
@@ -68,6 +72,8 @@ impl ClientContext {
             store,
             env,
             info,
+            is_closed: AtomicBool::new(false),
+            closed: Notify::new(),
             shutdown_tracker: TaskTracker::new(),
             release_turns: Semaphore::new(RELEASES_MAX),
             unconfirmed: UnconfirmedReleases::default(),
@@ -85,6 +91,20 @@ impl ClientContext {
 
     pub(crate) fn was_answered(&self) -> bool {
         self.was_answered.load(Ordering::Relaxed)
+    }
+
+    /// Ends the pauses of the client. From now on, [`check_open`](Self::check_open) fails.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.closed.notify_waiters();
+    }
+
+    /// Fails if the program closed the client.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        match self.is_closed.load(Ordering::SeqCst) {
+            true => Err(Error::new(ErrorKind::Closed, "the client was closed")),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn now(&self) -> BootInstant {

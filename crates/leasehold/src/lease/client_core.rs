@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -11,14 +12,14 @@ use super::client_context::ClientContext;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::pending_attempts::{PendingAttempt, PendingAttempts, WatchedAttempt};
-use super::release::{LockRelease, Released};
+use super::release::{LockRelease, Release, Released};
 use super::renewer::{Renewer, RenewerCommand};
 use crate::env::BoxFuture;
 use crate::env::clock::BootInstant;
 use crate::runtime::background::{Background, Call, Process, Running};
 use crate::store::{LockRequest, ReleaseReply};
 use crate::telemetry::HoldEnd;
-use crate::types::{Error, ErrorKind, Key, forked};
+use crate::types::{Error, ErrorKind, Key, LostReason, forked};
 
 /// The state that a client's locks and guards share.
 pub(crate) struct ClientCore {
@@ -108,6 +109,7 @@ impl ClientCore {
         key: Option<Key>,
         question: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
+        self.context.check_open()?;
         let answer = self.run(question)?.await;
         answer.map_err(|error| {
             let error = self.context.named(error);
@@ -118,9 +120,10 @@ impl ClientCore {
         })
     }
 
-    /// Fails in a forked child, and if the thread could not be started.
+    /// Fails in a forked child, if the thread could not be started, and after the client was closed.
     pub(crate) fn check_running(&self) -> Result<(), Error> {
-        self.engine().map(drop)
+        self.engine()?;
+        self.context.check_open()
     }
 
     /// Polls `future` where the caller polls, and drops it when it is dropped. In a forked child it is forgotten
@@ -140,9 +143,14 @@ impl ClientCore {
 
     /// Resolves after `span`, on any executor. Dropping the future leaves nothing running.
     pub(crate) async fn pause(&self, span: Duration) -> Result<(), Error> {
+        // Before the check: a close after it wakes this pause.
+        let closed = self.context.closed.notified();
         self.check_running()?;
-        self.sleep_until(self.now() + span).await;
-        Ok(())
+        tokio::select! {
+            biased;
+            () = self.sleep_until(self.now() + span) => Ok(()),
+            () = closed => self.context.check_open(),
+        }
     }
 
     /// Waits until everything in progress has ended, for at most `limit`. Fails if the store did not confirm all
@@ -151,6 +159,37 @@ impl ClientCore {
         let context = Arc::clone(&self.context);
         let flushing = async move { context.flush_within(limit).await };
         self.engine()?.background.run(flushing).await
+    }
+
+    /// Ends all waits and holds of the client, and then [flushes](Self::flush) for the rest of `limit`.
+    pub(crate) async fn close(&self, limit: Duration) -> Result<(), Error> {
+        let engine = self.engine()?;
+        let end = self.now() + limit;
+        self.context.close();
+        // A waiter of this client would get a lock that is released before it has left the queue, and nobody may poll it.
+        let places = engine.pending_attempts.close();
+        let context = Arc::clone(&self.context);
+        let leaving = async move {
+            let now = context.now();
+            let places = places.iter().map(async |request| {
+                drop(
+                    Release::of_attempt(request, now)
+                        .until_answered(&context)
+                        .await,
+                );
+            });
+            join_all(places).await;
+        };
+        self.within(limit / 2, self.run(leaving)?).await;
+        let mut leases: Vec<_> = engine.new_leases.take_all().collect();
+        let (report, kept) = oneshot::channel();
+        let _ = engine.commands.send(RenewerCommand::TakeAll(report));
+        leases.extend(kept.await.unwrap_or_default());
+        for lease in leases {
+            lease.lose(LostReason::Closed, self.now());
+            self.release_in_background(&lease);
+        }
+        self.flush(end.since(self.now())).await
     }
 
     pub(crate) fn next_lease_id(&self) -> u64 {
@@ -177,6 +216,10 @@ impl ClientCore {
         {
             // Without a renewer, the thread has ended; each guard then ends at its deadline.
             let _ = engine.commands.send(RenewerCommand::Look);
+        }
+        // The end of the client may have missed this lease.
+        if self.context.check_open().is_err() {
+            held_lease.lose(LostReason::Closed, self.now());
         }
     }
 

@@ -22,6 +22,7 @@ struct Entries {
     attempts: Slab<Arc<PendingAttempt>>,
     /// No attempt is overdue before this.
     due: Option<BootInstant>,
+    is_closed: bool,
 }
 
 /// An attempt, and the waker that its store gets.
@@ -65,6 +66,9 @@ impl PendingAttempts {
     ) -> (WatchedAttempt, bool) {
         let due = attempt.clock.now() + attempt.limit();
         let mut entries = locked(&self.0);
+        if entries.is_closed {
+            locked(&attempt.polling).end = Some(End::Released);
+        }
         let number = entries.attempts.insert(Arc::clone(&attempt));
         let is_sooner = entries.due.is_none_or(|first| due < first);
         if is_sooner {
@@ -104,6 +108,24 @@ impl PendingAttempts {
         }
         entries.due = due;
         overdue
+    }
+
+    /// Ends all attempts, also later ones, and wakes their callers. Returns the attempts to release.
+    pub(super) fn close(&self) -> Vec<Arc<LockRequest>> {
+        let (mut ended, mut callers) = (Vec::new(), Vec::new());
+        let mut entries = locked(&self.0);
+        entries.is_closed = true;
+        for (_, attempt) in &entries.attempts {
+            let mut polling = locked(&attempt.polling);
+            if polling.end != Some(End::Taken) {
+                polling.end = Some(End::Released);
+                callers.extend(polling.caller.take());
+                ended.push(Arc::clone(&attempt.request));
+            }
+        }
+        drop(entries);
+        callers.into_iter().for_each(Waker::wake);
+        ended
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) enum RenewerCommand {
     Renew(Arc<HeldLease>, Asking),
     /// The guard is gone: stop renewing.
     Forget(u64),
+    /// Stop renewing all leases, and report them.
+    TakeAll(oneshot::Sender<Vec<Arc<HeldLease>>>),
 }
 
 /// Reports the outcome of a renewal to its caller.
@@ -120,6 +122,8 @@ impl Renewer {
                     Some(RenewerCommand::Look) => {}
                     Some(RenewerCommand::Renew(lease, asking)) => self.renew_one(lease, asking),
                     Some(RenewerCommand::Forget(id)) => self.forget(id),
+                    // The caller may be gone. Its leases then end by themselves.
+                    Some(RenewerCommand::TakeAll(report)) => drop(report.send(self.take_all())),
                     None => return,
                 },
                 () = renew_now.notified() => self.renew_all(),
@@ -164,6 +168,13 @@ impl Renewer {
             self.timers.set(id, &mut kept.timer, None);
             self.failed_renewals.remove(id);
         }
+    }
+
+    fn take_all(&mut self) -> Vec<Arc<HeldLease>> {
+        let leases = self.kept.values().map(|kept| Arc::clone(&kept.lease));
+        let leases: Vec<_> = leases.filter(|lease| !lease.is_over()).collect();
+        leases.iter().for_each(|lease| self.forget(lease.id));
+        leases
     }
 
     fn on_time(&mut self) {

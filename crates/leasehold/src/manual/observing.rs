@@ -19,7 +19,7 @@
 //! | `leasehold_hand_over_seconds` | histogram | seconds | none | from a server's first notification that it is the waiter's turn to its grant |
 //! | `leasehold_held` | gauge | 1 | none | locks and permits that are held now, including those in doubt; shares of a guard are one |
 //! | `leasehold_hold_seconds` | histogram | seconds | `end`: `released`, `lost`, `handed_on` | from the sending of the request that was granted to the release, or to the loss; a loss by time counts at the deadline, whenever it is noticed |
-//! | `leasehold_lost_total` | counter | 1 | `reason`: `expired`, `unreachable`, `paused`, `taken`, `gone`, `broken`, `max_hold`, `given_up` | guards that were lost before they were released; [`LostReason`](crate::LostReason) says what each one means |
+//! | `leasehold_lost_total` | counter | 1 | `reason`: `expired`, `unreachable`, `paused`, `taken`, `gone`, `broken`, `max_hold`, `given_up`, `closed` | guards that were lost before they were released; [`LostReason`](crate::LostReason) says what each one means |
 //! | `leasehold_members` | gauge | 1 | `state`: `trusted`, `untrusted`, `failing`, `unknown` | members of the store, by their last answer |
 //! | `leasehold_releases_total` | counter | 1 | `outcome`: `released`, `was_lost`, `left_closed`, `unknown` | locks that were released, including dropped ones |
 //! | `leasehold_renewal_seconds` | histogram | seconds | `outcome`: `renewed`, `lost`, `unknown` | from the sending of a renewal to its outcome, for each lease in the message |
@@ -53,7 +53,7 @@
 //!
 //! ```text
 //! # A holder lost its lock while working under it.
-//! sum by (reason) (increase(leasehold_lost_total{reason!="given_up"}[5m])) > 0
+//! sum by (reason) (increase(leasehold_lost_total{reason!~"given_up|closed"}[5m])) > 0
 //! # One more failure, and a quorum of five grants nothing: a set that should have 5 has 3.
 //! min by (instance, store) (leasehold_members{state="trusted"}) <= 3
 //! # Renewals fail: locks will be lost at their deadlines.

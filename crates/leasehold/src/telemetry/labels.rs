@@ -101,6 +101,7 @@ labels! {
         Broken = "broken",
         MaxHold = "max_hold",
         GivenUp = "given_up",
+        Closed = "closed",
     }
 }
 
@@ -162,6 +163,7 @@ impl Loss {
             LostReason::Broken => Self::Broken,
             LostReason::MaxHold => Self::MaxHold,
             LostReason::GivenUp => Self::GivenUp,
+            LostReason::Closed => Self::Closed,
             // `Forked`. A further reason needs a label.
             _ => return None,
         })

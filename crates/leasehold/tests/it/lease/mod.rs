@@ -1,5 +1,6 @@
 //! What happens to a lease while it is held.
 
+mod closing;
 mod downgrade;
 mod keeping;
 mod lock_delay;
