@@ -23,7 +23,7 @@ pub(crate) async fn main() -> Result<(), Error> {
         Ok(())
     };
     tokio::try_join!(plan(&locks, &stop), requests)?;
-    // Waits until the store knows of all releases.
+    // Ends what still waits or holds, and waits until the store knows of all releases.
     locks.close(Duration::from_secs(5)).await
 }
 
