@@ -10,10 +10,11 @@ use crate::url::SEARCH_PATH;
 pub(crate) const VERSION: i32 = MIGRATIONS.len() as i32;
 
 /// The changes of the tables. The first makes version 1.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../sql/tables.sql"),
     include_str!("../sql/version_2.sql"),
     include_str!("../sql/version_3.sql"),
+    include_str!("../sql/version_4.sql"),
 ];
 
 /// The functions, which each version replaces.

@@ -32,7 +32,7 @@ async fn serve(locks: &Client, stop: impl Future<Output = ()>) -> Result<(), Err
     }
     // Ends all that still waits or holds, and waits until the store knows. If it does not answer in time, the error says so,
     // and the lock is free after its TTL.
-    locks.close(Duration::from_secs(5)).await
+    locks.clone().close(Duration::from_secs(5)).await
 }
 
 async fn consume(guard: &Guard) {

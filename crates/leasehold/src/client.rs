@@ -138,7 +138,7 @@ impl Client {
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let guard = locks.lock("nightly").acquire().await?;
-    /// if let Err(error) = locks.close(Duration::from_secs(5)).await {
+    /// if let Err(error) = locks.clone().close(Duration::from_secs(5)).await {
     ///     eprintln!("{error}");
     /// }
     /// assert_eq!(guard.lost().await, LostReason::Closed);
@@ -147,7 +147,7 @@ impl Client {
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
     #[doc(alias = "shutdown")]
-    pub async fn close(&self, limit: Duration) -> Result<(), Error> {
+    pub async fn close(self, limit: Duration) -> Result<(), Error> {
         self.core.close(limit).await
     }
 

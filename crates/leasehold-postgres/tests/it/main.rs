@@ -3,6 +3,7 @@
 mod clocks;
 mod connections;
 mod crowd;
+mod durability;
 mod encoding;
 mod foreign;
 mod holds;

@@ -172,7 +172,7 @@ impl Client {
         /// Releases the lock of a handle, and returns the outcome.
         fn release(&self, handle: &Handle) -> ReleaseOutcome;
         /// Ends the client: its waits fail, its guards are lost, and their locks are released.
-        fn close(&self, limit: Duration) -> ();
+        fn close(self, limit: Duration) -> ();
         /// Waits until the store confirmed the releases of this client, for at most `limit`.
         fn flush(&self, limit: Duration) -> ();
     }

@@ -25,7 +25,7 @@ async fn close_ends_waits_before_it_releases() {
     fixture.settle().await;
     assert_eq!(fixture.waiters(guard.key()).await.len(), 1);
 
-    fixture.client.close(LIMIT).await.unwrap();
+    fixture.client.clone().close(LIMIT).await.unwrap();
     let other = fixture.other_client().lock("x");
     assert!(other.try_acquire().await.unwrap().is_some());
     assert!(is_closed(unpolled.await));
@@ -36,7 +36,7 @@ async fn close_wakes_a_wait() {
     let fixture = Fixture::new();
     let lock = fixture.client.lock("x");
     let _guard = lock.acquire().await.unwrap();
-    let (waited, closed) = tokio::join!(lock.acquire(), fixture.client.close(LIMIT));
+    let (waited, closed) = tokio::join!(lock.acquire(), fixture.client.clone().close(LIMIT));
     assert!(is_closed(waited));
     closed.unwrap();
 }
@@ -46,7 +46,7 @@ async fn close_wakes_a_pause() {
     let fixture = Fixture::new();
     let began = fixture.now();
     let pause = fixture.client.pause(100 * TTL);
-    let (paused, _) = tokio::join!(pause, fixture.client.close(LIMIT));
+    let (paused, _) = tokio::join!(pause, fixture.client.clone().close(LIMIT));
     assert!(is_closed(paused));
     assert!(fixture.now().since(began) < TTL);
 }
@@ -58,7 +58,7 @@ async fn closed_client_loses_new_and_renewed_guards() {
     fixture.pass(TTL).await;
     let new = fixture.client.lock("new").acquire().await.unwrap();
     let ends = [renewed.ended(), new.ended()];
-    fixture.client.close(LIMIT).await.unwrap();
+    fixture.client.clone().close(LIMIT).await.unwrap();
     for end in ends {
         assert_eq!(end.await, Some(LostReason::Closed));
     }
@@ -74,7 +74,7 @@ async fn closed_client_refuses_every_call() {
     let client = fixture.client.clone();
     let handle = client.lock("x").acquire().await.unwrap();
     let handle = handle.into_handle().unwrap();
-    fixture.client.close(LIMIT).await.unwrap();
+    fixture.client.clone().close(LIMIT).await.unwrap();
     let lock = client.lock("y");
     assert!(is_closed(lock.acquire().await));
     assert!(is_closed(
@@ -98,7 +98,7 @@ async fn grant_after_a_close_is_given_back() {
     let fixture = Fixture::new();
     fixture.store.set(Fault::Slow(Duration::from_millis(100)));
     let lock = fixture.client.lock("x");
-    let (granted, closed) = tokio::join!(lock.try_acquire(), fixture.client.close(LIMIT));
+    let (granted, closed) = tokio::join!(lock.try_acquire(), fixture.client.clone().close(LIMIT));
     assert!(is_closed(granted));
     closed.unwrap();
     fixture.pass(Duration::from_secs(1)).await;
@@ -111,7 +111,7 @@ async fn close_keeps_a_lock_delay() {
     let fixture = Fixture::new();
     let lock = fixture.client.lock("x").lock_delay(TTL);
     let guard = lock.acquire().await.unwrap();
-    fixture.client.close(LIMIT).await.unwrap();
+    fixture.client.clone().close(LIMIT).await.unwrap();
     assert_eq!(guard.lost().await, LostReason::Closed);
     let other = fixture.other_client().lock("x");
     assert!(other.try_acquire().await.unwrap().is_none());
@@ -129,7 +129,7 @@ async fn close_of_a_frozen_store_ends_in_time() {
     fixture.settle().await;
     fixture.store.set(Fault::Frozen);
     let began = fixture.now();
-    let error = fixture.client.close(LIMIT).await.unwrap_err();
+    let error = fixture.client.clone().close(LIMIT).await.unwrap_err();
     assert!(error.is_unreachable(), "{error}");
     assert!(fixture.now().since(began) <= LIMIT + Duration::from_millis(1));
     assert!(!guard.is_valid());

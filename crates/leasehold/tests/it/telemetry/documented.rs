@@ -71,6 +71,7 @@ async fn every_label_value_is_produced() {
         losses::broken().await,
         losses::max_hold().await,
         losses::given_up().await,
+        losses::closed().await,
     ] {
         recorded.extend(
             recorder

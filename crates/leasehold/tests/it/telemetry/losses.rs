@@ -123,6 +123,15 @@ pub(super) async fn given_up() -> TestRecorder {
     metered.recorder
 }
 
+pub(super) async fn closed() -> TestRecorder {
+    let metered = MeteredFixture::new();
+    let _guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    let limit = Duration::from_secs(5);
+    metered.fixture.client.clone().close(limit).await.unwrap();
+    assert_reported(&metered, "closed");
+    metered.recorder
+}
+
 macro_rules! each_is_told {
     ($($name:ident => $fixture:ident,)+) => {$(
         #[tokio::test(start_paused = true)]
@@ -141,4 +150,5 @@ each_is_told! {
     a_loss_to_an_operator_is_told => broken,
     a_loss_by_the_longest_hold_is_told => max_hold,
     a_guard_that_is_given_up_is_told => given_up,
+    guard_of_a_closed_client_is_told => closed,
 }

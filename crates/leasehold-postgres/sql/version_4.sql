@@ -1,0 +1,1 @@
+-- Version 4 of the schema: a release that leaves its lock free does not wait for the disk. Only functions changed.
