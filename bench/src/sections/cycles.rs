@@ -35,7 +35,7 @@ const SUBJECTS: [Subject; 9] = [
 #[derive(Debug)]
 pub(super) struct Cycles {
     pub(super) cycled: Cycled,
-    cycles_per_second: f64,
+    pub(super) cycles_per_second: f64,
     /// Processor time, per cycle: all threads of the client, all servers.
     pub(super) client_micros: f64,
     pub(super) server_micros: f64,

@@ -1,4 +1,4 @@
-use super::{Part, subjects, summarize};
+use super::{Figure, Part, subjects, summarize};
 use crate::measure::stores::Store;
 use crate::measure::subject::{LEASEHOLD, Subject};
 use crate::measure::worker_process::WorkerProcess;
@@ -38,5 +38,6 @@ pub(super) fn measure(store: Store, options: &Options, page: &mut Page) {
     page.say(table(&COLUMNS, Row::by_subject(&runs)));
     let what = format!("hand-over among 16 waiters of one client, {}", store.name());
     let subjects = subjects(store, Part::HandOver);
-    summarize(&what, &subjects, &runs, |seen| seen.figures.p50, page);
+    let p50 = Figure::micros(|seen: &HandOver| seen.figures.p50);
+    summarize(&what, &subjects, &runs, p50, page);
 }

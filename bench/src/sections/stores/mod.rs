@@ -16,6 +16,9 @@ use crate::report::table::{Row, Run};
 /// The same number of round trips with the client library alone.
 const BARE: &str = "bare client";
 
+/// Each lock is a process.
+const ETCDCTL: &str = "etcdctl lock, a process per lock";
+
 /// All waiters are clients of their own.
 const EACH: &str = "leasehold, a client each";
 
@@ -62,20 +65,37 @@ pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
     Ok(())
 }
 
-/// Adds the p50 of Leasehold and of the others to the figures of the page.
+/// A value of a row, and how the page shows it.
+struct Figure<T> {
+    value: fn(&T) -> f64,
+    shown: fn(f64) -> String,
+}
+
+impl<T> Figure<T> {
+    fn micros(value: fn(&T) -> f64) -> Self {
+        let shown = |value| format!("{value:.0} µs");
+        Self { value, shown }
+    }
+
+    fn rate(value: fn(&T) -> f64) -> Self {
+        let shown = |value| format!("{value:.0}/s");
+        Self { value, shown }
+    }
+}
+
+/// Adds a figure of Leasehold and of the others to those of the page.
 fn summarize<T>(
     what: &str,
     subjects: &[Subject],
     runs: &[Run<T>],
-    p50: fn(&T) -> f64,
+    figure: Figure<T>,
     page: &mut Page,
 ) {
-    let of = |name: &str| Row::of(runs, |run| run.subject == name)?.over(p50);
+    let of = |name: &str| Row::of(runs, |run| run.subject == name)?.over(figure.value);
     let others = subjects.iter().filter(|subject| subject.name != LEASEHOLD);
     let others = others.map(|subject| (subject.name, of(subject.name)));
     let others: Vec<_> = others.collect();
-    let shown = |value| format!("{value:.0} µs");
-    page.figure(what, false, shown, of(LEASEHOLD), &others);
+    page.figure(what, false, figure.shown, of(LEASEHOLD), &others);
 }
 
 /// Returns the subjects of a part on a store.
@@ -113,7 +133,7 @@ const ETCD: [Party; 6] = [
     Party::each(Own("etcd/leasehold-each")),
     Party::of("Lock RPC, one lease per client", Own("etcd/rpc")).held(Own("etcd/rpc-held")),
     Party::of("Lock RPC, a lease per lock", Own("etcd/rpc-leases")),
-    Party::of("etcdctl lock, a process per lock", Own("etcd/etcdctl")),
+    Party::of(ETCDCTL, Own("etcd/etcdctl")),
 ];
 
 const ZOOKEEPER: [Party; 5] = [
