@@ -68,14 +68,6 @@ pub(super) const BUGS: &[Bug] = &[
         new: "return vec![is_empty(names.writers(lock))];",
     },
     Bug {
-        name: "etcd-broken-lease-is-used-again",
-        suite: "etcd",
-        breaks: "a lease whose entry an operator broke goes back into the pool, and the late revocation ends the next lock on it",
-        file: "crates/leasehold-etcd/src/store/release.rs",
-        old: "            && kv.mod_revision == self.written\n",
-        new: "            && kv.mod_revision >= self.written\n",
-    },
-    Bug {
         name: "zookeeper-fence-from-before-the-holder",
         suite: "zookeeper",
         breaks: "a fence that was drawn in advance counts although the holder ahead drew a greater one and has left since",

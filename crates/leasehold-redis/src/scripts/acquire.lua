@@ -6,5 +6,4 @@
 -- Answer  {1, fence, permit or -1, cannot notify} or {0, value, left, place, ask again, cannot notify}
 -- Source  docs/wire.md, "Acquire"
 
-open(1)
 return acquire(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5])

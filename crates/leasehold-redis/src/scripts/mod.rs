@@ -48,9 +48,9 @@ macro_rules! scripts {
 }
 
 scripts! {
-    ACQUIRE = "acquire" ["state" "fence" "shared" "queue" "refusal" "request"];
+    ACQUIRE = "acquire" ["state" "fence" "take" "shared" "queue" "refusal" "request"];
     FREE = "free" [];
-    RELEASE = "release" ["state" "fence" "shared" "queue" "refusal" "request"];
+    RELEASE = "release" ["state" "pass" "fence" "shared" "queue" "refusal" "request"];
     DEQUEUE = "dequeue" ["state" "queue"];
     RENEW = "renew" ["state" "each" "shared" "queue"];
     HEARTBEAT = "heartbeat" ["state" "each" "queue" "refusal"];

@@ -7,8 +7,6 @@
 -- Answer  {1 the lease was valid or 0, cannot notify}, and the grant of acquire.lua if the successor has the lock now
 -- Source  docs/wire.md, "Release" and "Turns for foreign clients"
 
-local GAP_EVERY_MS, GAP_EVERY_ONCE_SEEN_MS, SEEN_MS = 5000, 1000, 3600000
-
 -- Returns whether the lease was valid, and whether it ends now. That of a broken lease says that its owner has ended.
 local function free(entry)
   local owner, mark = split(entry)
@@ -37,10 +35,8 @@ local function begin_gap(length)
   if length == 0 or call('EXISTS', queue) == 0 then
     return
   end
-  local noted = call('ZMSCORE', fence, 'gap', 'foreign')
-  local is_seen = now - (noted[2] or 0) < SEEN_MS
-  local every = is_seen and GAP_EVERY_ONCE_SEEN_MS or GAP_EVERY_MS
-  local since = now - (noted[1] or 0)
+  local ended, every = last_gap()
+  local since = now - ended
   if since >= every then
     -- After a long time without contention the period begins anew, without a gap.
     gap = since < 4 * every and now + length or now
@@ -48,7 +44,6 @@ local function begin_gap(length)
   end
 end
 
-open(1)
 local entry = ARGV[1]
 local was_valid, freed = free(entry)
 local was_queued = not freed and call('ZREM', queue, entry, (split(entry))) > 0
