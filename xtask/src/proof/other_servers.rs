@@ -68,14 +68,6 @@ pub(super) const BUGS: &[Bug] = &[
         new: "return vec![is_empty(names.writers(lock))];",
     },
     Bug {
-        name: "zookeeper-fence-from-before-the-holder",
-        suite: "zookeeper",
-        breaks: "a fence that was drawn in advance counts although the holder ahead drew a greater one and has left since",
-        file: "crates/leasehold-zookeeper/src/store/draw.rs",
-        old: "(self.by? == counter?.drawn_by).then_some(self.grant)",
-        new: "counter.and(self.by).and(Some(self.grant))",
-    },
-    Bug {
         name: "zookeeper-break-opens-too-early",
         suite: "zookeeper",
         breaks: "an operator breaks a lease at its end, and the lock opens before the last renewal of its holder is over",
