@@ -159,6 +159,16 @@ impl Held {
         })
     }
 
+    /// Resolves with the reason once it is lost, and with `None` once it is released.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] after a release.
+    pub fn ended(&self) -> Result<BoxFuture<Option<&'static str>>, Error> {
+        let lost = self.lost()?;
+        Ok(Box::pin(async move { lost.await.map(Some) }))
+    }
+
     /// Renews the lease now.
     ///
     /// # Errors

@@ -1,0 +1,65 @@
+"""What happens at the end of the process, and in a forked child."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import weakref
+from typing import Callable
+
+from ._leasehold import Client
+from .errors import LeaseholdError
+
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+_in_child: list[Callable[[], object]] = []
+
+EXIT_LIMIT = 2.0
+"""How many seconds the end of the process may wait for the store, for each client."""
+
+
+def register(client: Client) -> None:
+    """Closes the client when the process ends."""
+    _clients.add(client)
+    _Children.register()
+
+
+def in_forked_child(forget: Callable[[], object]) -> None:
+    """Calls `forget` in each forked child."""
+    _in_child.append(forget)
+
+
+@atexit.register
+def close_all() -> None:
+    """Closes all clients: their waits end and their locks are free, instead of after a TTL."""
+    for client in list(_clients):
+        if client.is_open:
+            try:
+                client.close(EXIT_LIMIT).wait()
+            except LeaseholdError:
+                pass  # the locks end with their TTL
+
+
+class _Children:
+    """The child processes of multiprocessing, which end without atexit."""
+
+    registered = 0
+
+    @classmethod
+    def register(cls) -> None:
+        util = sys.modules.get("multiprocessing.util")
+        if util is None or cls.registered == os.getpid():
+            return
+        cls.registered = os.getpid()
+        util.Finalize(None, close_all, exitpriority=0)
+        # A child forgets all finalizers as it begins, and calls this next.
+        util.register_after_fork(cls, lambda it: util.Finalize(None, close_all, exitpriority=0))
+
+
+def _forget() -> None:
+    for forget in _in_child:
+        forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
