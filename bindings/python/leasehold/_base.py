@@ -8,6 +8,7 @@ from typing import Any, Generic, Sequence, TypeVar
 
 from . import _leasehold, _process
 from ._values import Done
+from .errors import Closed
 
 AS_SET: Any = object()
 """Stands for the `wait` of the lock."""
@@ -20,7 +21,7 @@ class GuardBase:
 
     def __init__(self, native: _leasehold.Guard) -> None:
         self._native = native
-        self._keeper: tuple[weakref.ref[Keeper], object] | None = None
+        self._keeper: tuple[weakref.ref[Keeper[Any]], object] | None = None
 
     @property
     def name(self) -> str:
@@ -66,7 +67,7 @@ class GuardBase:
 
     def into_handle(self) -> str:
         """Leaves the lock held without renewals, and returns a secret text for `Client.adopt`."""
-        handle = self._native.into_handle()
+        handle = self._native.detach()
         self._forget()
         return handle
 
@@ -130,7 +131,7 @@ class Keeper(Generic[G]):
     def _latest(self, key: object) -> G:
         kept = self._kept.get(key)
         if not kept:
-            raise _leasehold_closed("this lock is not held here: nothing acquired it, or it was released")
+            raise Closed("this lock is not held here: nothing acquired it, or it was released")
         return kept[-1]
 
     def _enter(self, guard: G, key: object) -> G:
@@ -143,12 +144,6 @@ class Keeper(Generic[G]):
         if not guards:
             del self._entered[key]
         return guard
-
-
-def _leasehold_closed(text: str) -> Exception:
-    from .errors import _from_fields
-
-    return _from_fields({"kind": "closed", "text": text})
 
 
 class LockBase(Keeper[G]):

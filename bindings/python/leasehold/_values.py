@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .errors import LeaseholdError, _from_fields
+from .errors import LeaseholdError, from_fields
 
 
 class ClientInfo(NamedTuple):
@@ -136,7 +136,7 @@ def waiters(fields: list[dict[str, Any]]) -> list[Waiter]:
 
 def listing(fields: dict[str, Any]) -> Listing:
     locks = [ListedLock(it["name"], holders(it["holders"])) for it in fields["locks"]]
-    return Listing(**{**fields, "locks": locks})
+    return Listing(locks, fields["more"], fields["has_majority"])
 
 
 def members(fields: list[dict[str, Any]]) -> list[Member]:
@@ -144,7 +144,7 @@ def members(fields: list[dict[str, Any]]) -> list[Member]:
 
 
 def broken(fields: dict[str, Any]) -> Break:
-    return Break(**{**fields, "holders": holders(fields["holders"])})
+    return Break(fields["outcome"], fields["closed_for"], holders(fields["holders"]))
 
 
 def leader(fields: dict[str, Any] | None) -> Leader | None:
@@ -159,4 +159,4 @@ def change(fields: dict[str, Any] | None) -> LeaderChange | None:
 
 def _error(fields: dict[str, Any]) -> dict[str, Any]:
     error = fields["error"]
-    return fields if error is None else {**fields, "error": _from_fields(error)}
+    return fields if error is None else {**fields, "error": from_fields(error)}

@@ -41,11 +41,13 @@ class LeaseholdError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Celery and multiprocessing pickle exceptions.
-        return _from_fields, ({**self.__dict__, "text": str(self)}, type(self))
+        return from_fields, ({**self.__dict__, "text": str(self)}, type(self))
 
 
 class Busy(LeaseholdError, TimeoutError):
     """Another client still held the lock when the wait ended."""
+
+    kind = "busy"
 
 
 class Lost(LeaseholdError):
@@ -75,6 +77,8 @@ class Forked(LeaseholdError, RuntimeError):
 class Closed(LeaseholdError, RuntimeError):
     """The client was closed, or the guard was released before."""
 
+    kind = "closed"
+
 
 class InvalidInput(LeaseholdError, ValueError):
     """A value breaks a rule. Nothing was sent."""
@@ -102,7 +106,7 @@ _CLASSES: dict[str, type[LeaseholdError]] = {
 }
 
 
-def _from_fields(
+def from_fields(
     fields: dict[str, Any], of: type[LeaseholdError] | None = None
 ) -> LeaseholdError:
     """Makes the exception of an error of the native part, or of a pickled one."""

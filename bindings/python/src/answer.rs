@@ -1,6 +1,6 @@
 //! What calls return to Python.
 
-use leasehold::Error;
+use leasehold::{Error, ErrorKind};
 use leasehold_bridge::{BoxFuture, Held, OnceFields, OnceStep};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
@@ -39,15 +39,16 @@ impl Answer {
 }
 
 /// Makes an answer of a future of plain values.
-pub(crate) fn value<T: serde::Serialize>(
-    future: BoxFuture<T>,
-) -> impl Future<Output = Result<Answer, Error>> + Send {
-    async move {
-        let value = future.await?;
-        serde_json::to_value(value)
-            .map(Answer::Value)
-            .map_err(|error| Error::new(leasehold::ErrorKind::InvalidResponse, error.to_string()))
-    }
+pub(crate) async fn value<T: serde::Serialize>(future: BoxFuture<T>) -> Result<Answer, Error> {
+    let value = serde_json::to_value(future.await?);
+    let unreadable = |error: serde_json::Error| {
+        Error::new(
+            ErrorKind::InvalidResponse,
+            "the answer has no form in Python",
+        )
+        .with_source(error)
+    };
+    value.map(Answer::Value).map_err(unreadable)
 }
 
 fn result(py: Python<'_>, done: &OnceFields) -> PyResult<Py<PyAny>> {

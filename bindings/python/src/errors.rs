@@ -17,7 +17,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
 fn make(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let from_fields = FROM_FIELDS.get_or_try_init(py, || {
         let errors = py.import("leasehold.errors")?;
-        errors.getattr("_from_fields").map(Bound::unbind)
+        errors.getattr("from_fields").map(Bound::unbind)
     })?;
     let fields = to_python(py, &ErrorFields::from(error))?;
     let exception = from_fields.bind(py).call1((fields,))?;

@@ -83,7 +83,7 @@ impl Guard {
         self.0.handle().or_raise()
     }
 
-    fn into_handle(&self) -> PyResult<String> {
+    fn detach(&self) -> PyResult<String> {
         self.0.into_handle().or_raise()
     }
 
