@@ -30,7 +30,7 @@ pub struct LazyClient {
 
 enum State {
     Unopened,
-    Open(u32, Client),
+    Open(Client),
     Closed,
 }
 
@@ -64,10 +64,9 @@ impl LazyClient {
     ///
     /// [`ErrorKind::Closed`] after [`close`](Self::close); a store that cannot be opened.
     pub fn get(&self) -> Result<Client, Error> {
-        let process = std::process::id();
         let mut state = locked(&self.state);
         match &*state {
-            State::Open(of, client) if *of == process => return Ok(client.clone()),
+            State::Open(client) if !client.is_forked() => return Ok(client.clone()),
             State::Closed => {
                 return Err(Error::new(ErrorKind::Closed, "this client was closed"));
             }
@@ -79,7 +78,7 @@ impl LazyClient {
         }
         let client = builder.build();
         // Drops the client of a parent process: it leaves everything alone in a child.
-        *state = State::Open(process, client.clone());
+        *state = State::Open(client.clone());
         Ok(client)
     }
 
@@ -107,7 +106,7 @@ impl LazyClient {
 
     /// Returns whether this process has opened the client and not closed it.
     pub fn is_open(&self) -> bool {
-        matches!(&*locked(&self.state), State::Open(of, _) if *of == std::process::id())
+        matches!(&*locked(&self.state), State::Open(client) if !client.is_forked())
     }
 
     /// Returns whether the client was closed.
@@ -121,7 +120,7 @@ impl LazyClient {
         let state = std::mem::replace(&mut *locked(&self.state), State::Closed);
         Box::pin(async move {
             match state {
-                State::Open(of, client) if of == std::process::id() => client.close(limit).await,
+                State::Open(client) if !client.is_forked() => client.close(limit).await,
                 _ => Ok(()),
             }
         })

@@ -30,11 +30,11 @@ impl From<&Error> for ErrorFields {
     fn from(error: &Error) -> Self {
         let members = error.members().iter();
         Self {
-            kind: kind_name(error.kind()),
+            kind: error.kind().name(),
             text: error.to_string(),
             name: error.key().map(|key| key.as_str().to_owned()),
             store: error.store().map(str::to_owned),
-            reason: error.lost_reason().map(reason_name),
+            reason: error.lost_reason().map(LostReason::name),
             holder: error.holder().map(|holder| holder.to_string()),
             members: members
                 .map(|member| (member.id.to_string(), member.error.to_string()))
@@ -51,43 +51,4 @@ pub fn released_before(name: &str) -> Error {
         ErrorKind::Closed,
         format!("the guard of {name:?} was released before"),
     )
-}
-
-pub(crate) fn kind_name(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::InvalidInput => "invalid_input",
-        ErrorKind::Unsupported => "unsupported",
-        ErrorKind::Misconfigured => "misconfigured",
-        ErrorKind::NotInitialized => "not_initialized",
-        ErrorKind::PermitsDiffer => "permits_differ",
-        ErrorKind::Busy => "busy",
-        ErrorKind::NoQuorum => "no_quorum",
-        ErrorKind::Untrusted => "untrusted",
-        ErrorKind::Unreachable => "unreachable",
-        ErrorKind::Refused => "refused",
-        ErrorKind::InvalidResponse => "invalid_response",
-        ErrorKind::IncompatibleKey => "incompatible_key",
-        ErrorKind::Corrupt => "corrupt",
-        ErrorKind::Io => "io",
-        ErrorKind::Lost => "lost",
-        ErrorKind::Fenced => "fenced",
-        ErrorKind::Forked => "forked",
-        ErrorKind::Closed => "closed",
-        _ => "other",
-    }
-}
-
-pub(crate) fn reason_name(reason: LostReason) -> &'static str {
-    match reason {
-        LostReason::Expired => "expired",
-        LostReason::Unreachable => "unreachable",
-        LostReason::Paused => "paused",
-        LostReason::Taken => "taken",
-        LostReason::Gone => "gone",
-        LostReason::Broken => "broken",
-        LostReason::MaxHold => "max_hold",
-        LostReason::GivenUp => "given_up",
-        LostReason::Forked => "forked",
-        _ => "other",
-    }
 }

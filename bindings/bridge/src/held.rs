@@ -1,14 +1,16 @@
 //! What a guard of a language holds, until it is released.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use leasehold::election::Leadership;
 use leasehold::once::OnceRun;
-use leasehold::{Error, ErrorKind, Fence, Guard, GuardSet, GuardState};
+use leasehold::{Error, ErrorKind, Fence, Guard, GuardSet, GuardState, Key, LostReason};
 
-use crate::error::reason_name;
 use crate::{BoxFuture, OnceFields, locked, outcome_name, released_before};
 
 /// A lock, a set of locks, a run of a request, or a leadership, until it is released.
@@ -83,7 +85,7 @@ impl Held {
     pub fn lost_reason(&self) -> Option<&'static str> {
         let kind = self.get().ok()?;
         kind.guards().find_map(|guard| match guard.state() {
-            GuardState::Lost(reason) => Some(reason_name(reason)),
+            GuardState::Lost(reason) => Some(reason.name()),
             _ => None,
         })
     }
@@ -140,33 +142,41 @@ impl Held {
         }))
     }
 
-    /// Resolves with the reason once it is lost. Never resolves after a release.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Closed`] after a release.
-    pub fn lost(&self) -> Result<BoxFuture<&'static str>, Error> {
-        let kind = self.get()?;
-        Ok(match &*kind {
-            Kind::Set(set) => {
-                let lost = set.lost();
-                Box::pin(async move { Ok(reason_name(lost.await.1)) })
-            }
-            one => {
-                let lost = one.guard()?.lost();
-                Box::pin(async move { Ok(reason_name(lost.await)) })
-            }
-        })
-    }
-
     /// Resolves with the reason once it is lost, and with `None` once it is released.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Closed`] after a release.
     pub fn ended(&self) -> Result<BoxFuture<Option<&'static str>>, Error> {
-        let lost = self.lost()?;
-        Ok(Box::pin(async move { lost.await.map(Some) }))
+        let kind = self.get()?;
+        let lost = match &*kind {
+            Kind::Set(set) => Some(set.lost()),
+            _ => None,
+        };
+        // The locks of a set are released together.
+        let first = kind.guards().next().ok_or_else(no_single_lock)?.ended();
+        Ok(Box::pin(async move {
+            let reason = match lost {
+                None => first.await,
+                Some(lost) => one_of(lost, first).await,
+            };
+            Ok(reason.map(LostReason::name))
+        }))
+    }
+
+    /// Like [`ended`](Self::ended), but never resolves after a release.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] after a release.
+    pub fn lost(&self) -> Result<BoxFuture<&'static str>, Error> {
+        let ended = self.ended()?;
+        Ok(Box::pin(async move {
+            match ended.await? {
+                Some(reason) => Ok(reason),
+                None => std::future::pending().await,
+            }
+        }))
     }
 
     /// Renews the lease now.
@@ -323,6 +333,18 @@ async fn release_set(set: GuardSet) -> Result<&'static str, Error> {
         }
     }
     Ok(worst)
+}
+
+async fn one_of(
+    lost: impl Future<Output = (Key, LostReason)>,
+    ended: impl Future<Output = Option<LostReason>>,
+) -> Option<LostReason> {
+    let (mut lost, mut ended) = (pin!(lost), pin!(ended));
+    poll_fn(|cx| match lost.as_mut().poll(cx) {
+        Poll::Ready((_, reason)) => Poll::Ready(Some(reason)),
+        Poll::Pending => ended.as_mut().poll(cx),
+    })
+    .await
 }
 
 fn no_single_lock() -> Error {
