@@ -19,6 +19,7 @@ use crate::{BoxFuture, OnceFields, locked, outcome_name, released_before};
 pub struct Held {
     slot: Mutex<Option<Arc<Kind>>>,
     fences: Vec<(String, Fence)>,
+    owner: String,
 }
 
 enum Kind {
@@ -33,7 +34,9 @@ impl Held {
         let fences = kind
             .guards()
             .map(|guard| (guard.key().as_str().to_owned(), guard.fence()));
+        let owner = kind.guards().next().map(|guard| guard.owner().to_string());
         Self {
+            owner: owner.unwrap_or_default(),
             fences: fences.collect(),
             slot: Mutex::new(Some(Arc::new(kind))),
         }
@@ -47,6 +50,11 @@ impl Held {
     /// Returns the fence of the lock, or of the first one of a set.
     pub fn fence(&self) -> u64 {
         self.fences.first().map_or(0, |(_, fence)| fence.get())
+    }
+
+    /// Returns the identity of the hold at the store, or of the first lock of a set.
+    pub fn owner(&self) -> &str {
+        &self.owner
     }
 
     /// Returns each name and its fence.

@@ -39,6 +39,11 @@ class GuardBase:
         return self._native.fences
 
     @property
+    def owner(self) -> str:
+        """The identity of this hold at the store, as `holders` shows it. Of a set, that of the first lock."""
+        return self._native.owner
+
+    @property
     def is_valid(self) -> bool:
         """Whether the lock is held at this instant. Once false, it stays false."""
         return self._native.is_valid

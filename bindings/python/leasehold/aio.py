@@ -48,7 +48,7 @@ def _calls_of(loop: asyncio.AbstractEventLoop) -> _leasehold.EventLoop:
     return calls
 
 
-async def _run(operation: _leasehold.Operation) -> Any:
+async def run(operation: _leasehold.Operation) -> Any:
     loop = asyncio.get_running_loop()
     future = loop.create_future()
     call = operation.start(_calls_of(loop), future)
@@ -86,15 +86,15 @@ class Guard(GuardBase):
         Returns "released", "was_lost", or "still_held" after `reenter`.
         """
         self._forget()
-        return cast(str, await _run(self._native.release()))
+        return cast(str, await run(self._native.release()))
 
     async def renew(self) -> None:
         """Renews the lease now. The client does so in time by itself."""
-        await _run(self._native.renew())
+        await run(self._native.renew())
 
     async def downgrade(self) -> None:
         """Turns an exclusive lock into a shared one, and lets in waiting readers."""
-        await _run(self._native.downgrade())
+        await run(self._native.downgrade())
 
     def reenter(self) -> Guard:
         """Enters the lock once more. The last release frees it."""
@@ -202,11 +202,11 @@ class Lock(LockBase[Guard]):
 
         The lock object keeps the guard until it is released, so `lock.release()` works too.
         """
-        return self._keep(Guard(await _run(self._acquire(wait))), _task())
+        return self._keep(Guard(await run(self._acquire(wait))), _task())
 
     async def try_acquire(self) -> Guard | None:
         """Asks once. Returns `None` if another client holds the lock."""
-        guard = await _run(self._request.try_acquire())
+        guard = await run(self._request.try_acquire())
         return None if guard is None else self._keep(Guard(guard), _task())
 
     async def release(self) -> str:
@@ -214,7 +214,7 @@ class Lock(LockBase[Guard]):
         return await self._latest(_task()).release()
 
     async def __aenter__(self) -> Guard:
-        guard = Guard(await _run(self._acquire(AS_SET)))
+        guard = Guard(await run(self._acquire(AS_SET)))
         guard._enter_block()
         return self._enter(guard, _task())
 
@@ -249,7 +249,7 @@ class Run(Guard):
     async def commit(self, result: bytes | str = b"") -> Done:
         """Stores the result for all other callers, and releases the lock."""
         self._forget()
-        return Done(*await _run(self._native.commit(as_bytes(result))))
+        return Done(*await run(self._native.commit(as_bytes(result))))
 
 
 class Once(OnceBase):
@@ -290,19 +290,19 @@ class Once(OnceBase):
 
     async def begin(self, wait: float | None = AS_SET) -> Run | Done | InProgress:
         """Determines whether this caller runs the request, and waits for a caller that runs it."""
-        return _step(*await _run(self._begin(wait)))
+        return _step(*await run(self._begin(wait)))
 
     async def try_begin(self) -> Run | Done | InProgress:
         """`begin` without waiting."""
-        return _step(*await _run(self._once.try_begin()))
+        return _step(*await run(self._once.try_begin()))
 
     async def result(self) -> Done | None:
         """Returns the result if the request is certainly done."""
-        return done(await _run(self._once.result()))
+        return done(await run(self._once.result()))
 
     async def forget(self) -> bool:
         """Forgets the request, so that the next caller runs it. Returns whether there was one."""
-        return cast(bool, await _run(self._once.forget()))
+        return cast(bool, await run(self._once.forget()))
 
 
 def _step(state: str, of: Any) -> Run | Done | InProgress:
@@ -324,7 +324,7 @@ class Leadership(Guard):
 
     async def publish(self, value: str) -> None:
         """Publishes `value` in place of the earlier one."""
-        await _run(self._native.publish(value))
+        await run(self._native.publish(value))
 
     resign = Guard.release
 
@@ -336,23 +336,23 @@ class Election(ElectionBase[Leadership]):
 
     async def campaign(self, wait: float | None = AS_SET) -> Leadership:
         """Waits until this candidate leads."""
-        return self._keep(Leadership(await _run(self._campaign(wait))), _task())
+        return self._keep(Leadership(await run(self._campaign(wait))), _task())
 
     async def leader(self) -> Leader | None:
         """Returns the current leader."""
-        return _values.leader(await _run(self._election.leader()))
+        return _values.leader(await run(self._election.leader()))
 
     async def observe(self) -> AsyncIterator[LeaderChange]:
         """Returns the current leader, then each change. Ends when the client is closed."""
         watch = self._election.observe()
         while True:
-            change = _values.change(await _run(watch.next()))
+            change = _values.change(await run(watch.next()))
             if change is None:
                 return
             yield change
 
     async def __aenter__(self) -> Leadership:
-        leadership = Leadership(await _run(self._campaign(AS_SET)))
+        leadership = Leadership(await run(self._campaign(AS_SET)))
         leadership._enter_block()
         return self._enter(leadership, _task())
 
@@ -377,19 +377,19 @@ class Client(ClientBase[Lock, Once, Election]):
 
     async def holders(self, name: str) -> list[Holder]:
         """Returns the holders of a lock."""
-        return _values.holders(await _run(self._native.holders(name)))
+        return _values.holders(await run(self._native.holders(name)))
 
     async def waiters(self, name: str) -> list[Waiter]:
         """Returns the waiters for a lock, in the order in which the store serves them."""
-        return _values.waiters(await _run(self._native.waiters(name)))
+        return _values.waiters(await run(self._native.waiters(name)))
 
     async def list_locks(self, pattern: str = "*", limit: int = 1000) -> Listing:
         """Returns the first held locks whose names match, for example "invoices/*"."""
-        return _values.listing(await _run(self._native.list_locks(pattern, limit)))
+        return _values.listing(await run(self._native.list_locks(pattern, limit)))
 
     async def health(self) -> list[Member]:
         """Asks each server of the store whether its answers count."""
-        return _values.members(await _run(self._native.health()))
+        return _values.members(await run(self._native.health()))
 
     async def break_lock(
         self,
@@ -405,23 +405,23 @@ class Client(ClientBase[Lock, Once, Election]):
         Others may enter when the lease ends, or at once.
         """
         breaking = self._native.break_lock(name, fence, at_once, user, reason)
-        return _values.broken(await _run(breaking))
+        return _values.broken(await run(breaking))
 
     async def adopt(self, handle: str) -> Guard:
         """Holds the lock of a handle from now on."""
-        return Guard(await _run(self._native.adopt(handle)))
+        return Guard(await run(self._native.adopt(handle)))
 
     async def renew(self, handle: str) -> str:
         """Renews the lease of a handle once, and returns the handle with its new deadline."""
-        return cast(str, await _run(self._native.renew_handle(handle)))
+        return cast(str, await run(self._native.renew_handle(handle)))
 
     async def release(self, handle: str) -> str:
         """Releases the lock of a handle, and returns the outcome."""
-        return cast(str, await _run(self._native.release_handle(handle)))
+        return cast(str, await run(self._native.release_handle(handle)))
 
     async def close(self, limit: float = 5.0) -> None:
         """Ends all calls and waits, releases the locks, and waits for the store for at most `limit` seconds."""
-        await _run(self._native.close(limit))
+        await run(self._native.close(limit))
 
     async def __aenter__(self) -> Client:
         return self

@@ -32,6 +32,11 @@ impl Guard {
     }
 
     #[getter]
+    fn owner(&self) -> &str {
+        self.0.owner()
+    }
+
+    #[getter]
     fn fences<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fences = PyDict::new(py);
         for (name, fence) in self.0.fences() {
