@@ -1,0 +1,134 @@
+// A client.
+"use strict";
+const native = require("./native.cjs");
+const calls = require("./calls.cjs");
+const { Election } = require("./election.cjs");
+const { toError } = require("./errors.cjs");
+const { closeAtExit, closeNative } = require("./exit.cjs");
+const { Guard, GuardSet } = require("./guard.cjs");
+const { asyncDispose } = require("./hold.cjs");
+const { Once } = require("./once.cjs");
+const { count, fence, options, span, text, LOCK, SEMAPHORE } = require("./settings.cjs");
+const { runUnder } = require("./using.cjs");
+
+class Client {
+  #native;
+
+  constructor(url, { label } = {}) {
+    const urls = Array.isArray(url) ? url : [url];
+    urls.forEach((one) => text("the URL", one));
+    if (label !== undefined) text("label", label);
+    try {
+      this.#native = new native.Client(urls.join(","), label);
+    } catch (error) {
+      throw toError(JSON.parse(error.message));
+    }
+    closeAtExit(this.#native);
+  }
+
+  lock(name, settings = {}) {
+    return this.#acquire(Guard, LOCK, settings, { names: [text("name", name)] });
+  }
+
+  tryLock(name, settings = {}) {
+    return this.#acquire(Guard, LOCK, settings, { names: [text("name", name)], isTry: true });
+  }
+
+  semaphore(name, permits, settings = {}) {
+    const request = { names: [text("name", name)], permits: count("permits", permits) };
+    return this.#acquire(Guard, SEMAPHORE, settings, request);
+  }
+
+  trySemaphore(name, permits, settings = {}) {
+    const request = { names: [text("name", name)], permits: count("permits", permits), isTry: true };
+    return this.#acquire(Guard, SEMAPHORE, settings, request);
+  }
+
+  lockAll(names, settings = {}) {
+    return this.#acquire(GuardSet, LOCK, settings, { names: namesOf(names), isSet: true });
+  }
+
+  tryLockAll(names, settings = {}) {
+    return this.#acquire(GuardSet, LOCK, settings, { names: namesOf(names), isSet: true, isTry: true });
+  }
+
+  async #acquire(Held, known, settings, begun) {
+    const request = options(known, settings, begun);
+    const hold = await calls.start((loop, id) => this.#native.acquire(loop, id, request), settings);
+    return hold && new Held(hold);
+  }
+
+  async using(names, settings, routine) {
+    if (typeof settings === "function") [settings, routine] = [{}, settings];
+    if (typeof routine !== "function") throw new TypeError("using() needs a function to run");
+    const hold = await (Array.isArray(names) ? this.lockAll(names, settings) : this.lock(names, settings));
+    return runUnder(hold, routine, async (output) => {
+      await hold[asyncDispose]();
+      return output;
+    });
+  }
+
+  once(name, settings = {}) {
+    return new Once(this.#native, text("name", name), settings);
+  }
+
+  election(name, settings = {}) {
+    return new Election(this.#native, text("name", name), settings);
+  }
+
+  holders(name) {
+    text("name", name);
+    return calls.start((loop, id) => this.#native.holders(loop, id, name));
+  }
+
+  waiters(name) {
+    text("name", name);
+    return calls.start((loop, id) => this.#native.waiters(loop, id, name));
+  }
+
+  listLocks(pattern = "*", { limit = 1000 } = {}) {
+    text("pattern", pattern);
+    count("limit", limit);
+    return calls.start((loop, id) => this.#native.listLocks(loop, id, pattern, limit));
+  }
+
+  health() {
+    return calls.start((loop, id) => this.#native.health(loop, id));
+  }
+
+  breakLock(name, lockFence, { atOnce = false, user, reason } = {}) {
+    const request = { name: text("name", name), fence: fence("fence", lockFence), atOnce, user, reason };
+    return calls.start((loop, id) => this.#native.breakLock(loop, id, request));
+  }
+
+  async adopt(handle, { signal } = {}) {
+    text("handle", handle);
+    return new Guard(await calls.start((loop, id) => this.#native.adopt(loop, id, handle), { signal }));
+  }
+
+  renewHandle(handle) {
+    text("handle", handle);
+    return calls.start((loop, id) => this.#native.renewHandle(loop, id, handle));
+  }
+
+  releaseHandle(handle) {
+    text("handle", handle);
+    return calls.start((loop, id) => this.#native.releaseHandle(loop, id, handle));
+  }
+
+  close({ limit = 5000 } = {}) {
+    span("limit", limit);
+    return closeNative(this.#native, limit);
+  }
+
+  async [asyncDispose]() {
+    await this.close();
+  }
+}
+
+function namesOf(names) {
+  if (!Array.isArray(names)) throw new TypeError("the names of the locks are no array");
+  return names.map((name) => text("name", name));
+}
+
+module.exports = { Client };

@@ -1,0 +1,175 @@
+//! The client, and what an observer of an election waits on.
+
+use leasehold::Error;
+use leasehold_bridge::{BoxFuture, Breaking, HolderFields, LazyClient, OnceFields, OnceStep, span};
+use napi_derive::napi;
+use serde::Serialize;
+
+use crate::js_loop::{Begun, Loop, Output, failure, then};
+use crate::settings::{BreakSettings, Settings};
+
+/// A client, which opens at its first call.
+#[napi]
+#[derive(Debug)]
+pub struct Client {
+    client: LazyClient,
+}
+
+type Call = Result<BoxFuture<Output>, Error>;
+
+#[napi]
+impl Client {
+    /// Throws an error whose text is the fields of the failure.
+    #[napi(constructor)]
+    pub fn new(url: String, label: Option<String>) -> napi::Result<Self> {
+        let client = LazyClient::new(url, label, "node");
+        Ok(Self {
+            client: client.map_err(|error| napi::Error::from_reason(failure(&error)))?,
+        })
+    }
+
+    #[napi]
+    pub fn acquire(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
+        let call = || -> Call {
+            let acquiring = settings.lock()?.acquire(&self.client.get()?);
+            Ok(then(acquiring, |held| held.map_or(Output::Nothing, Output::Hold)))
+        };
+        calls.begin(id, call())
+    }
+
+    /// Begins a request that takes effect once. Returns its run, or its state as a value.
+    #[napi]
+    pub fn begin_once(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
+        let call = || -> Call {
+            let beginning = settings.once()?.begin(&self.client.get()?);
+            Ok(then(beginning, |step| match step {
+                OnceStep::Run(held) => Output::Hold(held),
+                OnceStep::Done(result) => Output::json(&OnceState::Done { result }),
+                OnceStep::InProgress(holder) => Output::json(&OnceState::InProgress { holder }),
+            }))
+        };
+        calls.begin(id, call())
+    }
+
+    #[napi]
+    pub fn once_result(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
+        let call = || -> Call { Ok(json(settings.once()?.result(&self.client.get()?))) };
+        calls.begin(id, call())
+    }
+
+    #[napi]
+    pub fn forget_once(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
+        let call = || -> Call { Ok(json(settings.once()?.forget(&self.client.get()?))) };
+        calls.begin(id, call())
+    }
+
+    #[napi]
+    pub fn campaign(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
+        let call = || -> Call {
+            let campaign = settings.campaign()?.campaign(&self.client.get()?);
+            Ok(then(campaign, Output::Hold))
+        };
+        calls.begin(id, call())
+    }
+
+    #[napi]
+    pub fn leader(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
+        let call = || -> Call { Ok(json(settings.campaign()?.leader(&self.client.get()?))) };
+        calls.begin(id, call())
+    }
+
+    /// Returns a watch of the leader. Throws as the constructor does.
+    #[napi]
+    pub fn observe(&self, settings: Settings) -> napi::Result<Watch> {
+        let observe = || settings.campaign()?.observe(&self.client.get()?);
+        match observe() {
+            Ok(watch) => Ok(Watch { watch }),
+            Err(error) => Err(napi::Error::from_reason(failure(&error))),
+        }
+    }
+
+    #[napi]
+    pub fn holders(&self, calls: &Loop, id: u32, name: String) -> Begun {
+        calls.begin(id, self.client.holders(name).map(json))
+    }
+
+    #[napi]
+    pub fn waiters(&self, calls: &Loop, id: u32, name: String) -> Begun {
+        calls.begin(id, self.client.waiters(name).map(json))
+    }
+
+    #[napi]
+    pub fn list_locks(&self, calls: &Loop, id: u32, pattern: String, limit: u32) -> Begun {
+        calls.begin(id, self.client.list_locks(&pattern, limit as usize).map(json))
+    }
+
+    #[napi]
+    pub fn health(&self, calls: &Loop, id: u32) -> Begun {
+        calls.begin(id, self.client.health().map(json))
+    }
+
+    #[napi]
+    pub fn break_lock(&self, calls: &Loop, id: u32, settings: BreakSettings) -> Begun {
+        calls.begin(id, self.client.break_lock(Breaking::from(settings)).map(json))
+    }
+
+    #[napi]
+    pub fn adopt(&self, calls: &Loop, id: u32, handle: String) -> Begun {
+        calls.begin(id, self.client.adopt(&handle).map(|held| then(held, Output::Hold)))
+    }
+
+    #[napi]
+    pub fn renew_handle(&self, calls: &Loop, id: u32, handle: String) -> Begun {
+        let renewed = self.client.renew_handle(&handle);
+        calls.begin(id, renewed.map(|text| then(text, Output::Text)))
+    }
+
+    #[napi]
+    pub fn release_handle(&self, calls: &Loop, id: u32, handle: String) -> Begun {
+        let released = self.client.release_handle(&handle);
+        calls.begin(id, released.map(|outcome| then(outcome, Output::from)))
+    }
+
+    #[napi]
+    pub fn close(&self, calls: &Loop, id: u32, limit: f64) -> Begun {
+        let close = |limit| then(self.client.close(limit), |()| Output::Nothing);
+        calls.begin(id, span(limit).map(close))
+    }
+
+    /// Closes the client, and blocks until the store has confirmed that or the time is over: for the end of the process.
+    #[napi]
+    pub fn close_now(&self, limit: f64) {
+        if let Ok(limit) = span(limit) {
+            // At the end of the process, no caller is left to handle a failure.
+            let _ = pollster::block_on(self.client.close(limit));
+        }
+    }
+}
+
+/// The changes of the leader of an election.
+#[napi]
+#[derive(Debug)]
+pub struct Watch {
+    watch: leasehold_bridge::Watch,
+}
+
+#[napi]
+impl Watch {
+    /// Returns the next change, or null once the client is closed.
+    #[napi]
+    pub fn next(&self, calls: &Loop, id: u32) -> Begun {
+        calls.begin(id, self.watch.next().map(json))
+    }
+}
+
+/// What a caller learns of a request that it does not run.
+#[derive(Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+enum OnceState {
+    Done { result: OnceFields },
+    InProgress { holder: Option<HolderFields> },
+}
+
+fn json<T: Serialize + 'static>(call: BoxFuture<T>) -> BoxFuture<Output> {
+    then(call, |value| Output::json(&value))
+}

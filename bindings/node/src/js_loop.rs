@@ -1,0 +1,162 @@
+//! Polls calls on the thread of JavaScript.
+
+use std::fmt;
+
+use leasehold_bridge::{BoxFuture, Calls, ErrorFields, Held, Signal, Started};
+use leasehold::Error;
+use napi::bindgen_prelude::*;
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi_derive::napi;
+use serde::Serialize;
+
+use crate::hold::Hold;
+
+/// What a call returns.
+#[derive(Debug)]
+pub(crate) enum Output {
+    Nothing,
+    Hold(Held),
+    Text(String),
+    /// A value that JavaScript parses.
+    Json(String),
+}
+
+impl From<&'static str> for Output {
+    fn from(text: &'static str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl Output {
+    /// Returns `value` for JavaScript to parse.
+    pub(crate) fn json(value: &impl Serialize) -> Self {
+        Self::Json(to_json(value))
+    }
+}
+
+/// The end of a call. Without a failure and a value, the call returns nothing.
+#[napi(object, object_from_js = false)]
+#[derive(Debug)]
+pub struct Ended {
+    pub id: u32,
+    /// The fields of the error.
+    pub failure: Option<String>,
+    pub hold: Option<Hold>,
+    pub text: Option<String>,
+    pub json: Option<String>,
+}
+
+/// A call that is under way, by its number for `cancel`, or one that has ended at once.
+pub(crate) type Begun = Either<f64, Ended>;
+
+/// The calls of one thread of JavaScript.
+#[napi]
+pub struct Loop {
+    // The data of a call is the number that JavaScript gave it.
+    calls: Calls<Drain, u32, Output>,
+}
+
+/// The function that runs the loop. Weak, so that it does not keep the process alive.
+struct Drain(ThreadsafeFunction<(), (), (), Status, false, true>);
+
+impl Signal for Drain {
+    fn signal(&self) {
+        // Fails if the thread of JavaScript ends. Its calls end with it.
+        self.0.call((), ThreadsafeFunctionCallMode::NonBlocking);
+    }
+}
+
+#[napi]
+impl Loop {
+    /// `drain` calls `run`.
+    #[napi(constructor)]
+    pub fn new(drain: Function<'_, (), ()>) -> Result<Self> {
+        let drain = drain.build_threadsafe_function().weak::<true>().build()?;
+        Ok(Self {
+            calls: Calls::new(Drain(drain)),
+        })
+    }
+
+    /// Polls the calls that can go on, and returns those that ended.
+    #[napi]
+    pub fn run(&self) -> Vec<Ended> {
+        let mut ended = Vec::new();
+        let Ok(()) = self.calls.run(|id, answer| {
+            ended.push(Ended::of(id, answer));
+            Ok::<_, std::convert::Infallible>(())
+        });
+        ended
+    }
+
+    /// Drops a call, which withdraws its request from the store.
+    #[napi]
+    pub fn cancel(&self, number: f64) {
+        #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "a number that `begin` returned")]
+        self.calls.cancel(number as u64);
+    }
+
+    /// Drops all calls.
+    #[napi]
+    pub fn clear(&self) {
+        self.calls.clear();
+    }
+}
+
+impl Loop {
+    /// Begins a call, or ends it at once with the error.
+    pub(crate) fn begin(&self, id: u32, call: std::result::Result<BoxFuture<Output>, Error>) -> Begun {
+        let call = match call {
+            Ok(call) => call,
+            Err(error) => return Either::B(Ended::of(id, Err(error))),
+        };
+        match self.calls.start(call, id) {
+            #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls")]
+            Started::Pending(number) => Either::A(number as f64),
+            Started::Done(id, answer) => Either::B(Ended::of(id, answer)),
+        }
+    }
+}
+
+impl Ended {
+    fn of(id: u32, answer: std::result::Result<Output, Error>) -> Self {
+        let mut ended = Self {
+            id,
+            failure: None,
+            hold: None,
+            text: None,
+            json: None,
+        };
+        match answer {
+            Ok(Output::Nothing) => {}
+            Ok(Output::Hold(held)) => ended.hold = Some(held.into()),
+            Ok(Output::Text(text)) => ended.text = Some(text),
+            Ok(Output::Json(json)) => ended.json = Some(json),
+            Err(error) => ended.failure = Some(failure(&error)),
+        }
+        ended
+    }
+}
+
+/// Returns `call` with what it returns to JavaScript.
+pub(crate) fn then<T: 'static>(
+    call: BoxFuture<T>,
+    output: impl FnOnce(T) -> Output + Send + 'static,
+) -> BoxFuture<Output> {
+    Box::pin(async move { call.await.map(output) })
+}
+
+/// Returns the fields of an error, from which JavaScript makes its own.
+pub(crate) fn failure(error: &Error) -> String {
+    to_json(&ErrorFields::from(error))
+}
+
+fn to_json(value: &impl Serialize) -> String {
+    // Each value is a struct of strings and numbers, and a number that JSON lacks becomes null.
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+impl fmt::Debug for Loop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.calls.fmt(f)
+    }
+}
