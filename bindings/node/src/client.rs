@@ -167,7 +167,7 @@ impl Watch {
 #[serde(tag = "state", rename_all = "snake_case")]
 enum OnceState {
     Done { result: OnceFields },
-    InProgress { holder: Option<HolderFields> },
+    InProgress { holder: Option<Box<HolderFields>> },
 }
 
 fn json<T: Serialize + 'static>(call: BoxFuture<T>) -> BoxFuture<Output> {

@@ -1,5 +1,5 @@
-//! Starts real Redis servers to try Leasehold on: `leasehold-servers [COUNT]`. They run until Ctrl-C or
-//! SIGTERM, or until standard input is closed.
+//! Starts real servers to try Leasehold on: `leasehold-servers [COUNT | postgres | etcd | zookeeper]`, COUNT being of
+//! Redis servers. They run until Ctrl-C or SIGTERM, or until standard input is closed.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -7,19 +7,71 @@
 )]
 #![forbid(unsafe_code)]
 
+use std::any::Any;
 use std::process::ExitCode;
 
-use leasehold_testkit::servers::RedisSet;
+use leasehold_testkit::servers::{EtcdServer, PostgresServer, RedisSet, Zookeeper};
 use tokio::signal::unix::{SignalKind, signal};
 
-const USAGE: &str = "usage: leasehold-servers [COUNT], COUNT being 1 to 31 (default 5)";
+const USAGE: &str = "usage: leasehold-servers [COUNT | postgres | etcd | zookeeper], COUNT being 1 to 31 Redis servers \
+                     (default 5)";
+
+/// What to start.
+enum Kind {
+    Redis(usize),
+    Postgres,
+    Etcd,
+    Zookeeper,
+}
+
+impl Kind {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "postgres" => Some(Self::Postgres),
+            "etcd" => Some(Self::Etcd),
+            "zookeeper" => Some(Self::Zookeeper),
+            count => {
+                let count = count.parse().ok();
+                count
+                    .filter(|count| (1..=31).contains(count))
+                    .map(Self::Redis)
+            }
+        }
+    }
+
+    /// Starts the servers. They end when the value is dropped.
+    fn start(self) -> (String, Box<dyn Any>) {
+        match self {
+            Self::Redis(count) => {
+                let servers = RedisSet::start(count);
+                for server in servers.iter() {
+                    println!("{}  (pid {})", server.url(), server.pid());
+                }
+                (servers.urls().join(","), Box::new(servers))
+            }
+            Self::Postgres => {
+                let server = PostgresServer::start();
+                (server.url(), Box::new(server))
+            }
+            Self::Etcd => {
+                let server = EtcdServer::start();
+                let url = format!("etcd://127.0.0.1:{}", server.port());
+                (url, Box::new(server))
+            }
+            Self::Zookeeper => {
+                let server = Zookeeper::start();
+                (server.url(), Box::new(server))
+            }
+        }
+    }
+}
 
 fn main() -> ExitCode {
-    let count = match std::env::args().nth(1) {
-        None => Some(5),
-        Some(text) => text.parse().ok().filter(|count| (1..=31).contains(count)),
+    let kind = match std::env::args().nth(1) {
+        None => Some(Kind::Redis(5)),
+        Some(text) => Kind::parse(&text),
     };
-    let Some(count) = count else {
+    let Some(kind) = kind else {
         eprintln!("{USAGE}");
         return ExitCode::from(64);
     };
@@ -28,7 +80,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let ended = runtime.and_then(|runtime| runtime.block_on(serve(count)));
+    let ended = runtime.and_then(|runtime| runtime.block_on(serve(kind)));
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -38,14 +90,11 @@ fn main() -> ExitCode {
     }
 }
 
-async fn serve(count: usize) -> std::io::Result<()> {
+async fn serve(kind: Kind) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let servers = RedisSet::start(count);
-    for server in servers.iter() {
-        println!("{}  (pid {})", server.url(), server.pid());
-    }
-    println!("export LEASEHOLD_STORE={}", servers.urls().join(","));
+    let (url, servers) = kind.start();
+    println!("export LEASEHOLD_STORE={url}");
     let (closed, stdin_closed) = tokio::sync::oneshot::channel::<()>();
     std::thread::Builder::new().spawn(move || {
         // Standard input is closed, however reading ends.
