@@ -1,16 +1,14 @@
 // Servers of the tests: children on free ports, with folders of their own.
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { after } from "node:test";
 
 /** Returns an empty folder, which is gone after the tests of the file. */
 export function folder() {
   const path = mkdtempSync(join(tmpdir(), "leasehold-node-"));
-  after(() => rmSync(path, { recursive: true, force: true }));
+  process.on("exit", () => rmSync(path, { recursive: true, force: true }));
   return path;
 }
 
@@ -19,13 +17,12 @@ export async function serve(kind = "1") {
   const program = process.env.LEASEHOLD_TEST_SERVERS;
   if (!program) throw new Error("LEASEHOLD_TEST_SERVERS is not set: run the tests by `cargo xtask bindings node`");
   const child = spawn(program, [kind], { stdio: ["pipe", "pipe", "inherit"] });
-  after(async () => {
-    child.stdin.end();
-    if (child.exitCode === null) await once(child, "exit");
-  });
   for await (const line of createInterface({ input: child.stdout })) {
     const url = line.match(/^export LEASEHOLD_STORE=(.*)$/)?.[1];
-    if (url) return url;
+    if (!url) continue;
+    // It ends when this process has ended, and its standard input is closed.
+    for (const handle of [child, child.stdin, child.stdout]) handle.unref();
+    return url;
   }
   throw new Error(`the servers ${kind} did not start`);
 }
