@@ -363,6 +363,11 @@ export class Client implements AsyncDisposable {
   listLocks(pattern?: string, settings?: { limit?: number }): Promise<LockListing>;
   /** Takes a lock from the holder with this fence. The guard of the holder is lost. */
   breakLock(name: string, fence: number, settings?: BreakSettings): Promise<BreakOutcome>;
+  /**
+   * Prepares a new store, as `leasehold init` does: PostgreSQL needs its tables, and new members of a quorum have no vote
+   * for a minute without it. Returns whether it changed anything.
+   */
+  init(): Promise<boolean>;
   /** Asks each member of the store. Empty for a store without members. */
   health(): Promise<Member[]>;
 

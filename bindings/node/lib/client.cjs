@@ -26,29 +26,29 @@ class Client {
     closeAtExit(this.#native);
   }
 
-  lock(name, settings = {}) {
+  async lock(name, settings = {}) {
     return this.#acquire(Guard, LOCK, settings, { names: [text("name", name)] });
   }
 
-  tryLock(name, settings = {}) {
+  async tryLock(name, settings = {}) {
     return this.#acquire(Guard, LOCK, settings, { names: [text("name", name)], isTry: true });
   }
 
-  semaphore(name, permits, settings = {}) {
+  async semaphore(name, permits, settings = {}) {
     const request = { names: [text("name", name)], permits: count("permits", permits) };
     return this.#acquire(Guard, SEMAPHORE, settings, request);
   }
 
-  trySemaphore(name, permits, settings = {}) {
+  async trySemaphore(name, permits, settings = {}) {
     const request = { names: [text("name", name)], permits: count("permits", permits), isTry: true };
     return this.#acquire(Guard, SEMAPHORE, settings, request);
   }
 
-  lockAll(names, settings = {}) {
+  async lockAll(names, settings = {}) {
     return this.#acquire(GuardSet, LOCK, settings, { names: namesOf(names), isSet: true });
   }
 
-  tryLockAll(names, settings = {}) {
+  async tryLockAll(names, settings = {}) {
     return this.#acquire(GuardSet, LOCK, settings, { names: namesOf(names), isSet: true, isTry: true });
   }
 
@@ -76,27 +76,35 @@ class Client {
     return new Election(this.#native, text("name", name), settings);
   }
 
-  holders(name) {
+  async holders(name) {
     text("name", name);
     return calls.start((loop, id) => this.#native.holders(loop, id, name));
   }
 
-  waiters(name) {
+  async waiters(name) {
     text("name", name);
     return calls.start((loop, id) => this.#native.waiters(loop, id, name));
   }
 
-  listLocks(pattern = "*", { limit = 1000 } = {}) {
+  async listLocks(pattern = "*", { limit = 1000 } = {}) {
     text("pattern", pattern);
     count("limit", limit);
     return calls.start((loop, id) => this.#native.listLocks(loop, id, pattern, limit));
   }
 
-  health() {
+  async init() {
+    try {
+      return await this.#native.init();
+    } catch (error) {
+      throw toError(JSON.parse(error.message));
+    }
+  }
+
+  async health() {
     return calls.start((loop, id) => this.#native.health(loop, id));
   }
 
-  breakLock(name, lockFence, { atOnce = false, user, reason } = {}) {
+  async breakLock(name, lockFence, { atOnce = false, user, reason } = {}) {
     const request = { name: text("name", name), fence: fence("fence", lockFence), atOnce, user, reason };
     return calls.start((loop, id) => this.#native.breakLock(loop, id, request));
   }
@@ -106,17 +114,17 @@ class Client {
     return new Guard(await calls.start((loop, id) => this.#native.adopt(loop, id, handle), { signal }));
   }
 
-  renewHandle(handle) {
+  async renewHandle(handle) {
     text("handle", handle);
     return calls.start((loop, id) => this.#native.renewHandle(loop, id, handle));
   }
 
-  releaseHandle(handle) {
+  async releaseHandle(handle) {
     text("handle", handle);
     return calls.start((loop, id) => this.#native.releaseHandle(loop, id, handle));
   }
 
-  close({ limit = 5000 } = {}) {
+  async close({ limit = 5000 } = {}) {
     span("limit", limit);
     return closeNative(this.#native, limit);
   }

@@ -55,7 +55,7 @@ class Leadership extends Hold {
     repeated.catch(() => {});
   }
 
-  publish(value) {
+  async publish(value) {
     text("value", value);
     return calls.start((loop, id) => this._native.publish(loop, id, value));
   }

@@ -21,24 +21,17 @@ function closeAtExit(native) {
   });
 }
 
-function forget(native) {
-  clients.delete(native);
-}
-
-/** Returns whether the store confirmed all releases of all clients of this thread within `limit` ms. */
-async function closeAll(limit) {
-  const closing = Array.from(clients, (native) => closeNative(native, limit));
-  return (await Promise.all(closing)).every(Boolean);
-}
-
+/** Returns whether the store confirmed all releases of `native` within `limit` ms. */
 async function closeNative(native, limit) {
-  forget(native);
   try {
     await calls.start((loop, id) => native.close(loop, id, limit / 1000));
     return true;
   } catch (error) {
     if (error.code === "LEASEHOLD_UNREACHABLE") return false;
     throw error;
+  } finally {
+    // Not before: a process that ends meanwhile waits for the confirmations.
+    clients.delete(native);
   }
 }
 
@@ -52,7 +45,7 @@ function closeOnSignals(signals = ["SIGINT", "SIGTERM"], { limit = 5000 } = {}) 
     // A second signal ends the process at once.
     stop();
     try {
-      await closeAll(limit);
+      await Promise.all(Array.from(clients, (native) => closeNative(native, limit)));
     } finally {
       if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
     }

@@ -69,24 +69,23 @@ class Hold {
   }
 
   release() {
-    return this._end((loop, id) => this.#native.release(loop, id));
+    // After a loss nothing is left to free. An error in a `finally` would hide the error of the block.
+    return this._end((loop, id) => this.#native.release(loop, id), (error, lostReason) => {
+      if (lostReason) return "was_lost";
+      throw error;
+    });
   }
 
   /** Ends the hold by the call that `begin` starts. Further calls return the same outcome. */
-  _end(begin) {
-    return (this.#released ??= this.#leave(begin));
+  _end(begin, onError) {
+    return (this.#released ??= this.#leave(begin, onError));
   }
 
-  async #leave(begin) {
+  #leave(begin, onError) {
     const { lostReason } = this;
     held.delete(this.#native);
-    try {
-      return await calls.start(begin);
-    } catch (error) {
-      // Nothing is left to free. In a `finally`, this error would hide that of the block.
-      if (lostReason) return "was_lost";
-      throw error;
-    }
+    const ended = calls.start(begin);
+    return onError ? ended.catch((error) => onError(error, lostReason)) : ended;
   }
 
   /** Ends a block: throws a `LostError` if the lock was lost during it. */

@@ -56,7 +56,7 @@ class Once {
 
 /** An attempt at a request. Its release leaves the request to the next caller. */
 class OnceRun extends Hold {
-  commit(result) {
+  async commit(result) {
     const committed = bytes("the result", result);
     return this._end((loop, id) => this._native.commit(loop, id, committed));
   }

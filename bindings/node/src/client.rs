@@ -1,7 +1,12 @@
 //! The client, and what an observer of an election waits on.
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
 use leasehold::Error;
 use leasehold_bridge::{BoxFuture, Breaking, HolderFields, LazyClient, OnceFields, OnceStep, span};
+use napi::bindgen_prelude::AsyncTask;
+use napi::{Env, Task};
 use napi_derive::napi;
 use serde::Serialize;
 
@@ -12,7 +17,9 @@ use crate::settings::{BreakSettings, Settings};
 #[napi]
 #[derive(Debug)]
 pub struct Client {
-    client: LazyClient,
+    client: Arc<LazyClient>,
+    /// The client of a close that is under way.
+    closing: Arc<Mutex<Option<leasehold::Client>>>,
 }
 
 type Call = Result<BoxFuture<Output>, Error>;
@@ -24,7 +31,8 @@ impl Client {
     pub fn new(url: String, label: Option<String>) -> napi::Result<Self> {
         let client = LazyClient::new(url, label, "node");
         Ok(Self {
-            client: client.map_err(|error| napi::Error::from_reason(failure(&error)))?,
+            client: Arc::new(client.map_err(thrown)?),
+            closing: Arc::default(),
         })
     }
 
@@ -32,7 +40,9 @@ impl Client {
     pub fn acquire(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
         let call = || -> Call {
             let acquiring = settings.lock()?.acquire(&self.client.get()?);
-            Ok(then(acquiring, |held| held.map_or(Output::Nothing, Output::Hold)))
+            Ok(then(acquiring, |held| {
+                held.map_or(Output::Nothing, Output::Hold)
+            }))
         };
         calls.begin(id, call())
     }
@@ -82,10 +92,7 @@ impl Client {
     #[napi]
     pub fn observe(&self, settings: Settings) -> napi::Result<Watch> {
         let observe = || settings.campaign()?.observe(&self.client.get()?);
-        match observe() {
-            Ok(watch) => Ok(Watch { watch }),
-            Err(error) => Err(napi::Error::from_reason(failure(&error))),
-        }
+        observe().map(|watch| Watch { watch }).map_err(thrown)
     }
 
     #[napi]
@@ -100,7 +107,10 @@ impl Client {
 
     #[napi]
     pub fn list_locks(&self, calls: &Loop, id: u32, pattern: String, limit: u32) -> Begun {
-        calls.begin(id, self.client.list_locks(&pattern, limit as usize).map(json))
+        calls.begin(
+            id,
+            self.client.list_locks(&pattern, limit as usize).map(json),
+        )
     }
 
     #[napi]
@@ -110,12 +120,20 @@ impl Client {
 
     #[napi]
     pub fn break_lock(&self, calls: &Loop, id: u32, settings: BreakSettings) -> Begun {
-        calls.begin(id, self.client.break_lock(Breaking::from(settings)).map(json))
+        calls.begin(
+            id,
+            self.client.break_lock(Breaking::from(settings)).map(json),
+        )
     }
 
     #[napi]
     pub fn adopt(&self, calls: &Loop, id: u32, handle: String) -> Begun {
-        calls.begin(id, self.client.adopt(&handle).map(|held| then(held, Output::Hold)))
+        calls.begin(
+            id,
+            self.client
+                .adopt(&handle)
+                .map(|held| then(held, Output::Hold)),
+        )
     }
 
     #[napi]
@@ -130,19 +148,68 @@ impl Client {
         calls.begin(id, released.map(|outcome| then(outcome, Output::from)))
     }
 
+    /// Prepares a new store, in a thread of Node that may block. Rejects as the constructor throws.
+    #[napi]
+    pub fn init(&self) -> AsyncTask<Init> {
+        AsyncTask::new(Init(Arc::clone(&self.client)))
+    }
+
     #[napi]
     pub fn close(&self, calls: &Loop, id: u32, limit: f64) -> Begun {
-        let close = |limit| then(self.client.close(limit), |()| Output::Nothing);
+        let close = |limit| then(self.close_within(limit), |()| Output::Nothing);
         calls.begin(id, span(limit).map(close))
     }
 
     /// Closes the client, and blocks until the store has confirmed that or the time is over: for the end of the process.
     #[napi]
     pub fn close_now(&self, limit: f64) {
-        if let Ok(limit) = span(limit) {
-            // At the end of the process, no caller is left to handle a failure.
-            let _ = pollster::block_on(self.client.close(limit));
+        let Ok(limit) = span(limit) else { return };
+        // At the end of the process, no caller is left to handle a failure.
+        let _ = match locked(&self.closing).take() {
+            Some(client) => pollster::block_on(client.close(limit)),
+            None => pollster::block_on(self.client.close(limit)),
+        };
+    }
+}
+
+impl Client {
+    fn close_within(&self, limit: Duration) -> BoxFuture<()> {
+        if self.client.is_open() {
+            *locked(&self.closing) = self.client.get().ok();
         }
+        let (close, closing) = (self.client.close(limit), Arc::clone(&self.closing));
+        Box::pin(async move {
+            let closed = close.await;
+            locked(&closing).take();
+            closed
+        })
+    }
+}
+
+/// Locks a mutex, also after a panic.
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns an error whose text is the fields of the failure.
+fn thrown(error: Error) -> napi::Error {
+    napi::Error::from_reason(failure(&error))
+}
+
+/// The preparation of a store.
+#[derive(Debug)]
+pub struct Init(Arc<LazyClient>);
+
+impl Task for Init {
+    type Output = bool;
+    type JsValue = bool;
+
+    fn compute(&mut self) -> napi::Result<bool> {
+        self.0.init().map_err(thrown)
+    }
+
+    fn resolve(&mut self, _: Env, changed: bool) -> napi::Result<bool> {
+        Ok(changed)
     }
 }
 

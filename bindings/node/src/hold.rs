@@ -31,8 +31,14 @@ pub struct Answer {
 impl From<Result<String, Error>> for Answer {
     fn from(answer: Result<String, Error>) -> Self {
         match answer {
-            Ok(value) => Self { failure: None, value: Some(value) },
-            Err(error) => Self { failure: Some(failure(&error)), value: None },
+            Ok(value) => Self {
+                failure: None,
+                value: Some(value),
+            },
+            Err(error) => Self {
+                failure: Some(failure(&error)),
+                value: None,
+            },
         }
     }
 }
@@ -42,7 +48,10 @@ impl From<Result<String, Error>> for Answer {
 impl Hold {
     #[napi(getter)]
     pub fn names(&self) -> Vec<String> {
-        self.held.fences().map(|(name, _)| name.to_owned()).collect()
+        self.held
+            .fences()
+            .map(|(name, _)| name.to_owned())
+            .collect()
     }
 
     /// A fence is at most 2^53 - 1, so a number of JavaScript is exact.
@@ -91,44 +100,76 @@ impl Hold {
 impl Hold {
     #[napi]
     pub fn release(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(id, self.held.release().map(|outcome| then(outcome, Output::from)))
+        calls.begin(
+            id,
+            self.held
+                .release()
+                .map(|outcome| then(outcome, Output::from)),
+        )
     }
 
     /// Ends with the reason once it is lost, or without one once it is released.
     #[napi]
     pub fn ended(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(id, self.held.lost().map(|reason| then(reason, Output::from)))
+        let output = |reason: Option<&'static str>| reason.map_or(Output::Nothing, Output::from);
+        calls.begin(id, self.held.ended().map(|ended| then(ended, output)))
     }
 
     #[napi]
     pub fn reenter(&self, calls: &Loop, id: u32) -> Begun {
-        let hold = self.held.reenter().map(|held| std::future::ready(Ok(Output::Hold(held))));
+        let hold = self
+            .held
+            .reenter()
+            .map(|held| std::future::ready(Ok(Output::Hold(held))));
         calls.begin(id, hold.map(|hold| -> BoxFuture<Output> { Box::pin(hold) }))
     }
 
     #[napi]
     pub fn renew(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(id, self.held.renew().map(|done| then(done, |()| Output::Nothing)))
+        calls.begin(
+            id,
+            self.held
+                .renew()
+                .map(|done| then(done, |()| Output::Nothing)),
+        )
     }
 
     #[napi]
     pub fn downgrade(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(id, self.held.downgrade().map(|done| then(done, |()| Output::Nothing)))
+        calls.begin(
+            id,
+            self.held
+                .downgrade()
+                .map(|done| then(done, |()| Output::Nothing)),
+        )
     }
 
     #[napi]
     pub fn publish(&self, calls: &Loop, id: u32, value: String) -> Begun {
-        calls.begin(id, self.held.publish(value).map(|done| then(done, |()| Output::Nothing)))
+        calls.begin(
+            id,
+            self.held
+                .publish(value)
+                .map(|done| then(done, |()| Output::Nothing)),
+        )
     }
 
     #[napi]
     pub fn keep_announced(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(id, self.held.keep_announced().map(|done| then(done, |()| Output::Nothing)))
+        calls.begin(
+            id,
+            self.held
+                .keep_announced()
+                .map(|done| then(done, |()| Output::Nothing)),
+        )
     }
 
     #[napi]
     pub fn commit(&self, calls: &Loop, id: u32, result: Buffer) -> Begun {
         let commit = self.held.commit(result.into());
-        calls.begin(id, commit.map(|done| then(done, |done| Output::json(&done))))
+        calls.begin(
+            id,
+            commit.map(|done| then(done, |done| Output::json(&done))),
+        )
     }
 }

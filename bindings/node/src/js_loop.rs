@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use leasehold_bridge::{BoxFuture, Calls, ErrorFields, Held, Signal, Started};
 use leasehold::Error;
+use leasehold_bridge::{BoxFuture, Calls, ErrorFields, Held, Signal, Started};
 use napi::bindgen_prelude::*;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi_derive::napi;
@@ -91,7 +91,11 @@ impl Loop {
     /// Drops a call, which withdraws its request from the store.
     #[napi]
     pub fn cancel(&self, number: f64) {
-        #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "a number that `begin` returned")]
+        #[expect(
+            clippy::cast_sign_loss,
+            clippy::cast_possible_truncation,
+            reason = "a number that `begin` returned"
+        )]
         self.calls.cancel(number as u64);
     }
 
@@ -104,7 +108,11 @@ impl Loop {
 
 impl Loop {
     /// Begins a call, or ends it at once with the error.
-    pub(crate) fn begin(&self, id: u32, call: std::result::Result<BoxFuture<Output>, Error>) -> Begun {
+    pub(crate) fn begin(
+        &self,
+        id: u32,
+        call: std::result::Result<BoxFuture<Output>, Error>,
+    ) -> Begun {
         let call = match call {
             Ok(call) => call,
             Err(error) => return Either::B(Ended::of(id, Err(error))),

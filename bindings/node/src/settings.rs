@@ -8,7 +8,10 @@ use napi_derive::napi;
 /// The settings of all requests. Each request reads its own.
 #[napi(object, object_to_js = false)]
 #[derive(Default)]
-#[expect(missing_debug_implementations, reason = "a buffer of JavaScript has none")]
+#[expect(
+    missing_debug_implementations,
+    reason = "a buffer of JavaScript has none"
+)]
 pub struct Settings {
     /// The names of the locks; one, unless it is a set.
     pub names: Vec<String>,
@@ -87,7 +90,11 @@ pub struct BreakSettings {
 }
 
 impl From<BreakSettings> for Breaking {
-    #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "JavaScript has checked the fence")]
+    #[expect(
+        clippy::cast_sign_loss,
+        clippy::cast_possible_truncation,
+        reason = "JavaScript has checked the fence"
+    )]
     fn from(settings: BreakSettings) -> Self {
         Self {
             name: settings.name,

@@ -143,7 +143,7 @@ test("wrong arguments are refused before the store is asked", async () => {
   await assert.rejects(closed.lockAll("a"), TypeError);
   await assert.rejects(closed.using("a", {}), TypeError);
   await assert.rejects(closed.lock(""), { code: "LEASEHOLD_INVALID_INPUT" });
-  assert.throws(() => closed.breakLock("a", -1), TypeError);
+  await assert.rejects(closed.breakLock("a", -1), TypeError);
   assert.throws(() => connect("mysql://db"), { code: "LEASEHOLD_INVALID_INPUT", name: "LeaseholdError" });
   assert.throws(() => connect(5), TypeError);
 });

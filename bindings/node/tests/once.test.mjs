@@ -35,7 +35,9 @@ test("result is bytes", async () => {
   assert.ok(Buffer.isBuffer(result.bytes));
   assert.deepEqual([...(await others.once("bytes").result()).bytes], [0, 255, 7]);
   await assert.rejects(locks.once("number").run(async () => 5), /the result is 5, not a string or a Uint8Array/);
-  assert.equal((await others.once("number").tryBegin()).state, "run");
+  const next = await others.once("number").tryBegin();
+  assert.equal(next.state, "run");
+  await next.run.release();
 });
 
 test("failed attempt is repeated by the next caller", async () => {
@@ -71,11 +73,13 @@ test("steps of a request can be taken by hand", async () => {
 test("released run leaves the request to the next caller", async () => {
   const start = await locks.once("left").begin();
   assert.equal(await start.run.release(), "released");
-  assert.equal((await others.once("left").tryBegin()).state, "run");
+  const next = await others.once("left").tryBegin();
+  assert.equal(next.state, "run");
+  await next.run.release();
 });
 
 test("late commit of a lost run is refused if another attempt has begun", async () => {
-  const lost = locks.once("late", { maxHold: 20 }).run(async (signal) => {
+  const lost = locks.once("late", { maxHold: 20, ttl: 1000 }).run(async (signal) => {
     await aborted(signal);
     await others.once("late").run(async () => "second");
     return "first";

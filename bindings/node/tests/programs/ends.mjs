@@ -10,7 +10,7 @@ if (how.startsWith("close-on-")) closeOnSignals();
 if (how === "close-on-handled") {
   process.on("SIGTERM", () => {
     console.log("handled");
-    process.exitCode = 7;
+    process.exit(7);
   });
 }
 console.log("held");
@@ -27,5 +27,4 @@ switch (how) {
     break;
   default: // A signal ends it.
     setInterval(() => {}, 1000);
-    if (how === "close-on-handled") process.once("SIGTERM", () => process.nextTick(() => process.exit()));
 }

@@ -2,7 +2,7 @@
 import { connect } from "leasehold";
 
 const locks = connect(process.argv[2]);
-const shown = () => process.getActiveResourcesInfo().filter((name) => !/^(Pipe|TTY|FS)/.test(name));
+const shown = () => process.getActiveResourcesInfo().filter((name) => !/^(Pipe|TTY|FS|CloseReq)/.test(name));
 console.log("imported", JSON.stringify(shown()));
 const guard = await locks.lock("idle");
 void guard.signal;

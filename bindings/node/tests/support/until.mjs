@@ -11,8 +11,8 @@ export async function until(check, what, limit = 20_000) {
   }
 }
 
-/** Resolves with the reason of `signal` once it is aborted. */
-export function aborted(signal) {
-  if (signal.aborted) return Promise.resolve(signal.reason);
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(signal.reason), { once: true }));
+/** Resolves with the reason of `signal` once it is aborted. A signal alone would not keep the process alive. */
+export async function aborted(signal) {
+  await until(() => signal.aborted, "the signal is aborted");
+  return signal.reason;
 }
