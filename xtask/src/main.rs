@@ -10,6 +10,7 @@
 use std::process::ExitCode;
 
 mod bench;
+mod bindings;
 mod commands;
 mod lint;
 mod msrv;
@@ -48,6 +49,8 @@ Usage: cargo xtask COMMAND
                                 random programs under random faults, on each store
   bench    [--quick] [SECTION]...   compares with other libraries; `report` writes
   instructions [--record | --profile] [NAME]...      counts instructions of hot paths
+  bindings [node [--all-platforms]]
+                                builds, tests and packs the bindings for other languages
   package  [x86_64|aarch64]...  builds and checks the packages of the command
   platforms                     builds programs for macOS and Windows
   public-api [--record]         compares the public items of the libraries with the recorded lists
@@ -116,6 +119,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "faults" => commands::faults(&find()?, rest),
         "bench" => Ok(bench::run(&find()?, rest)?),
         "instructions" => Ok(commands::instructions(&find()?, rest)?),
+        "bindings" => bindings::run(&find()?, rest),
         "package" => Ok(package::run(&find()?, rest)?),
         "platforms" => none(rest).and_then(|()| Ok(platforms::run(&find()?)?)),
         "msrv" => none(rest).and_then(|()| Ok(msrv::run(&find()?)?)),

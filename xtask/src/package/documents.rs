@@ -39,7 +39,13 @@ pub(super) fn write_all(
     let page = read(&documents.join(CONFIGURATION))?;
     let example = example(&page).ok_or_else(|| format!("{CONFIGURATION} has no example"))?;
     write(&documents.join("examples/leasehold.toml"), example)?;
-    licenses::write_all(workspace, wheels, targets, &documents.join("licenses"))?;
+    let program = licenses::Program {
+        name: "The program leasehold",
+        package: "leasehold-cli",
+        manifest: workspace.root().join("Cargo.toml"),
+    };
+    let licenses = documents.join("licenses");
+    licenses::write_all(workspace, &program, Some(wheels), targets, &licenses)?;
     drop_broken_links(&documents)
 }
 

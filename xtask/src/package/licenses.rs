@@ -34,10 +34,22 @@ const OF_ZIG: [(&str, &str); 3] = [
     ("lib/libunwind/LICENSE.TXT", "libunwind.txt"),
 ];
 
-/// Writes all licenses into `to`. A crate without a license is an error.
-pub(super) fn write_all(
+/// What is linked.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// What users call it.
+    pub(crate) name: &'static str,
+    /// Its crate.
+    pub(crate) package: &'static str,
+    /// The manifest of its workspace.
+    pub(crate) manifest: PathBuf,
+}
+
+/// Writes all licenses into `to`; those of Zig, if its linker linked the program. A crate without a license is an error.
+pub(crate) fn write_all(
     workspace: &Workspace,
-    wheels: &Wheels,
+    program: &Program,
+    zig: Option<&Wheels>,
     targets: &[&str],
     to: &Path,
 ) -> Result<(), String> {
@@ -47,12 +59,13 @@ pub(super) fn write_all(
     }
     write(
         &to.join("crates.txt"),
-        &of_crates(&linked(workspace, targets)?)?,
+        &of_crates(program.name, &linked(workspace, program, targets)?)?,
     )?;
     let rust = answer(Command::new("rustc").args(["--print", "sysroot"]));
     let rust = PathBuf::from(rust.ok_or("`rustc --print sysroot` failed")?);
     let rust = rust.join("share/doc/rust/COPYRIGHT-library.html");
     copy(&rust, &to.join("rust.html"))?;
+    let Some(wheels) = zig else { return Ok(()) };
     let zig = wheels.zig().ok_or("the folder of Zig is unknown")?;
     OF_ZIG
         .iter()
@@ -81,12 +94,15 @@ impl Crate {
 }
 
 /// Returns the crates that are linked into the binary.
-fn linked(workspace: &Workspace, targets: &[&str]) -> Result<BTreeSet<Crate>, String> {
-    let mut tree = cargo(
-        workspace,
-        "tree --locked --package leasehold-cli --edges normal,no-proc-macro --prefix none",
-    );
-    tree.args(["--format", "{p}|{l}"]);
+fn linked(
+    workspace: &Workspace,
+    program: &Program,
+    targets: &[&str],
+) -> Result<BTreeSet<Crate>, String> {
+    let words = "tree --locked --edges normal,no-proc-macro --prefix none --format {p}|{l}";
+    let mut tree = cargo(workspace, words);
+    tree.args(["--package", program.package, "--manifest-path"]);
+    tree.arg(&program.manifest);
     for target in targets {
         tree.args(["--target", target]);
     }
@@ -95,7 +111,7 @@ fn linked(workspace: &Workspace, targets: &[&str]) -> Result<BTreeSet<Crate>, St
 }
 
 /// Returns each different license of `crates`, below the crates that have it.
-fn of_crates(crates: &BTreeSet<Crate>) -> Result<String, String> {
+fn of_crates(program: &str, crates: &BTreeSet<Crate>) -> Result<String, String> {
     let mut owners: BTreeMap<String, BTreeSet<&Crate>> = BTreeMap::new();
     for one in crates {
         let same = SAME_AS.iter().find(|(name, _)| *name == one.name);
@@ -104,8 +120,8 @@ fn of_crates(crates: &BTreeSet<Crate>) -> Result<String, String> {
             owners.entry(text).or_default().insert(one);
         }
     }
-    let mut all = String::from(
-        "The program leasehold contains the crates below, each under the licenses that follow its name.\n",
+    let mut all = format!(
+        "{program} contains the crates below, each under the licenses that follow its name.\n"
     );
     for (text, crates) in owners {
         // Writing to a string cannot fail.

@@ -15,6 +15,7 @@ mod licenses;
 mod manual;
 mod tools;
 
+pub(crate) use licenses::{Program, write_all as write_licenses};
 pub(crate) use tools::{Wheels, add_target};
 
 /// A kind of machine for which there are packages.
@@ -210,23 +211,23 @@ fn write_checksums(folder: &Folder) -> Result<(), String> {
     )
 }
 
-fn make_anew(folder: &Path) -> Result<(), String> {
+pub(crate) fn make_anew(folder: &Path) -> Result<(), String> {
     // It need not exist.
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let copied = fs::copy(from, to);
     copied
         .map(|_| ())
         .map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
 }
 
-fn read(file: &Path) -> Result<String, String> {
+pub(crate) fn read(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-fn write(file: &Path, text: &str) -> Result<(), String> {
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
     fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
 }
