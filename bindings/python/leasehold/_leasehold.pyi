@@ -2,7 +2,7 @@
 
 from typing import Any, final
 
-__all__ = ["Call", "Client", "Election", "EventLoop", "Guard", "Once", "Operation", "Request", "Watch"]
+__all__ = ["Call", "Client", "Election", "EventLoop", "Guard", "Once", "Operation", "Request", "Watch", "end_in_this_thread"]
 
 # `ttl`, `max_hold`, `lock_delay`, `shared`, `barging`.
 _Options = tuple[float | None, float | None, float | None, bool, bool]
@@ -103,3 +103,5 @@ class EventLoop:
 @final
 class Call:
     def cancel(self) -> None: ...
+
+def end_in_this_thread() -> None: ...

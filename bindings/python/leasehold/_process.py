@@ -8,7 +8,7 @@ import sys
 import weakref
 from typing import Callable
 
-from ._leasehold import Client
+from ._leasehold import Client, end_in_this_thread
 from .errors import LeaseholdError
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
@@ -30,6 +30,11 @@ def in_forked_child(forget: Callable[[], object]) -> None:
 
 
 @atexit.register
+def _end() -> None:
+    end_in_this_thread()
+    close_all()
+
+
 def close_all() -> None:
     """Closes all clients: their waits end and their locks are free, instead of after a TTL."""
     for client in list(_clients):
@@ -59,6 +64,7 @@ class _Children:
 def _forget() -> None:
     for forget in _in_child:
         forget()
+    _Children.register()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,11 +1,12 @@
 //! Errors of the core as exceptions, whose classes are in `leasehold.errors`.
 
-use leasehold::Error;
+use leasehold::{Error, ErrorKind};
 use leasehold_bridge::ErrorFields;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::answer::to_python;
+use crate::wait::park_if_ending;
 
 static FROM_FIELDS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
@@ -15,6 +16,9 @@ pub(crate) fn exception(error: &Error) -> PyErr {
 }
 
 fn make(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    if error.kind() == ErrorKind::Closed {
+        py.detach(park_if_ending);
+    }
     let from_fields = FROM_FIELDS.get_or_try_init(py, || {
         let errors = py.import("leasehold.errors")?;
         errors.getattr("from_fields").map(Bound::unbind)

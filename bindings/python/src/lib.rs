@@ -20,4 +20,6 @@ mod _leasehold {
     use crate::guard::Guard;
     #[pymodule_export]
     use crate::operation::Operation;
+    #[pymodule_export]
+    use crate::wait::end_in_this_thread;
 }

@@ -1,10 +1,10 @@
 //! Calls that block a thread: without the GIL, and ended by signals.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread::{self, Thread, ThreadId};
 use std::time::Duration;
 
 use leasehold_bridge::BoxFuture;
@@ -16,13 +16,38 @@ use crate::errors::OrRaise;
 /// How often a waiting thread lets Python handle signals.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// The thread in which the interpreter ends.
+static ENDS_IN: OnceLock<ThreadId> = OnceLock::new();
+
+/// Says that the interpreter ends in this thread. The other ones are daemons, and never return from a call: the errors of
+/// the closed clients would be noise, and their Python would run while it is taken apart.
+#[pyfunction]
+pub(crate) fn end_in_this_thread() {
+    let _ = ENDS_IN.set(thread::current().id());
+}
+
 /// Waits for `future` without the GIL. If a signal handler raises, the future is dropped, which ends the call at the store.
 pub(crate) fn wait(py: Python<'_>, mut future: BoxFuture<Answer>) -> PyResult<Answer> {
     loop {
-        if let Some(answer) = py.detach(|| poll_for_a_slice(future.as_mut())) {
+        let answer = py.detach(|| {
+            let answer = poll_for_a_slice(future.as_mut());
+            park_if_ending();
+            answer
+        });
+        if let Some(answer) = answer {
             return answer.or_raise();
         }
         py.check_signals()?;
+    }
+}
+
+/// Parks this thread for ever if the interpreter ends in another one.
+pub(crate) fn park_if_ending() {
+    while ENDS_IN
+        .get()
+        .is_some_and(|it| *it != thread::current().id())
+    {
+        thread::park();
     }
 }
 

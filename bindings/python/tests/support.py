@@ -120,9 +120,11 @@ class Program:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.communicate()
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe:
+                pipe.close()
 
 
 def run(text: str, *arguments: str, **environment: str) -> str:
