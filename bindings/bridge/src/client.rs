@@ -31,7 +31,8 @@ pub struct LazyClient {
 enum State {
     Unopened,
     Open(Client),
-    Closed,
+    /// Kept, so that another `close` waits for what ended meanwhile.
+    Closed(Option<Client>),
 }
 
 /// The stores of `memory:name` in this process.
@@ -67,7 +68,7 @@ impl LazyClient {
         let mut state = locked(&self.state);
         match &*state {
             State::Open(client) if !client.is_forked() => return Ok(client.clone()),
-            State::Closed => {
+            State::Closed(_) => {
                 return Err(Error::new(ErrorKind::Closed, "this client was closed"));
             }
             _ => {}
@@ -109,19 +110,26 @@ impl LazyClient {
         matches!(&*locked(&self.state), State::Open(client) if !client.is_forked())
     }
 
+    /// Returns whether this process has opened the client, closed or not.
+    pub fn is_used(&self) -> bool {
+        locked(&self.state).client().is_some()
+    }
+
     /// Returns whether the client was closed.
     pub fn is_closed(&self) -> bool {
-        matches!(&*locked(&self.state), State::Closed)
+        matches!(&*locked(&self.state), State::Closed(_))
     }
 
     /// Closes the client: ends its calls, releases its locks, and waits for the confirmations for at most `limit`. Returns
     /// the work, which is empty for a client that this process has not opened. It begins at the first poll.
     pub fn close(&self, limit: Duration) -> BoxFuture<()> {
-        let state = std::mem::replace(&mut *locked(&self.state), State::Closed);
+        let mut state = locked(&self.state);
+        let client = state.client();
+        *state = State::Closed(client.clone());
         Box::pin(async move {
-            match state {
-                State::Open(client) if !client.is_forked() => client.close(limit).await,
-                _ => Ok(()),
+            match client {
+                Some(client) => client.close(limit).await,
+                None => Ok(()),
             }
         })
     }
@@ -215,6 +223,18 @@ impl LazyClient {
     pub fn release_handle(&self, text: &str) -> Result<BoxFuture<&'static str>, Error> {
         let releasing = self.get()?.release(&text.parse::<Handle>()?);
         Ok(Box::pin(async move { releasing.await.map(outcome_name) }))
+    }
+}
+
+impl State {
+    /// Returns the client of this process.
+    fn client(&self) -> Option<Client> {
+        let client = match self {
+            Self::Unopened => None,
+            Self::Open(client) => Some(client),
+            Self::Closed(client) => client.as_ref(),
+        };
+        client.filter(|client| !client.is_forked()).cloned()
     }
 }
 

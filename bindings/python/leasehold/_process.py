@@ -8,11 +8,12 @@ import sys
 import weakref
 from typing import Callable
 
-from ._leasehold import Client, end_in_this_thread
+from ._leasehold import Client, end_in_this_thread, wait_for_other_threads
 from .errors import LeaseholdError
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 _in_child: list[Callable[[], object]] = []
+_at_end: list[Callable[[], object]] = []
 
 EXIT_LIMIT = 2.0
 """How many seconds the end of the process may wait for the store, for each client."""
@@ -29,16 +30,25 @@ def in_forked_child(forget: Callable[[], object]) -> None:
     _in_child.append(forget)
 
 
+def at_end(forget: Callable[[], object]) -> None:
+    """Calls `forget` at the end of the process, before the clients are closed."""
+    _at_end.append(forget)
+
+
 @atexit.register
 def _end() -> None:
     end_in_this_thread()
+    for forget in _at_end:
+        forget()
     close_all()
+    wait_for_other_threads(EXIT_LIMIT / 4)
+    close_all()  # waits for what the other threads gave back
 
 
 def close_all() -> None:
     """Closes all clients: their waits end and their locks are free, instead of after a TTL."""
     for client in list(_clients):
-        if client.is_open:
+        if client.is_used:
             try:
                 client.close(EXIT_LIMIT).wait()
             except LeaseholdError:

@@ -38,6 +38,14 @@ _loops: weakref.WeakKeyDictionary[
 _process.in_forked_child(_loops.clear)
 
 
+@_process.at_end
+def _end_calls() -> None:
+    for known in list(_loops.values()):
+        calls = known()
+        if calls is not None:
+            calls.clear()
+
+
 def _calls_of(loop: asyncio.AbstractEventLoop) -> _leasehold.EventLoop:
     known = _loops.get(loop)
     calls = known() if known is not None else None

@@ -104,8 +104,8 @@ impl Client {
     }
 
     #[getter]
-    fn is_open(&self) -> bool {
-        self.0.is_open()
+    fn is_used(&self) -> bool {
+        self.0.is_used()
     }
 
     fn init(&self, py: Python<'_>) -> PyResult<bool> {

@@ -1,6 +1,6 @@
 //! Errors of the core as exceptions, whose classes are in `leasehold.errors`.
 
-use leasehold::{Error, ErrorKind};
+use leasehold::Error;
 use leasehold_bridge::ErrorFields;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -16,9 +16,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
 }
 
 fn make(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
-    if error.kind() == ErrorKind::Closed {
-        py.detach(park_if_ending);
-    }
+    py.detach(park_if_ending);
     let from_fields = FROM_FIELDS.get_or_try_init(py, || {
         let errors = py.import("leasehold.errors")?;
         errors.getattr("from_fields").map(Bound::unbind)

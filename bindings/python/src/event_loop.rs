@@ -100,12 +100,17 @@ impl EventLoop {
             .run(|done, answer| complete(py, done.bind(py), answer))
     }
 
+    /// Drops all calls, which ends them at the store.
+    fn clear(&self) {
+        drop(self.calls.clear());
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.calls.visit(|done| visit.call(done))
     }
 
     fn __clear__(&self) {
-        drop(self.calls.clear());
+        self.clear();
     }
 }
 

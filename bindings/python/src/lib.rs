@@ -21,5 +21,5 @@ mod _leasehold {
     #[pymodule_export]
     use crate::operation::Operation;
     #[pymodule_export]
-    use crate::wait::end_in_this_thread;
+    use crate::wait::{end_in_this_thread, wait_for_other_threads};
 }

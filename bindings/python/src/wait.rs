@@ -1,7 +1,7 @@
 //! Calls that block a thread: without the GIL, and ended by signals.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread, ThreadId};
@@ -19,6 +19,9 @@ const SLICE: Duration = Duration::from_millis(50);
 /// The thread in which the interpreter ends.
 static ENDS_IN: OnceLock<ThreadId> = OnceLock::new();
 
+/// How many threads poll a call, or are about to.
+static POLLING: AtomicUsize = AtomicUsize::new(0);
+
 /// Says that the interpreter ends in this thread. The other ones are daemons, and never return from a call: the errors of
 /// the closed clients would be noise, and their Python would run while it is taken apart.
 #[pyfunction]
@@ -26,27 +29,53 @@ pub(crate) fn end_in_this_thread() {
     let _ = ENDS_IN.set(thread::current().id());
 }
 
+/// Waits until no other thread polls a call, for at most `limit` seconds. A request that was on its way when its client was
+/// closed is withdrawn at the next poll.
+#[pyfunction]
+pub(crate) fn wait_for_other_threads(py: Python<'_>, limit: f64) {
+    py.detach(|| {
+        let mut slices = limit / 0.001;
+        while POLLING.load(Ordering::SeqCst) > 0 && slices > 0.0 {
+            thread::park_timeout(Duration::from_millis(1));
+            slices -= 1.0;
+        }
+    });
+}
+
 /// Waits for `future` without the GIL. If a signal handler raises, the future is dropped, which ends the call at the store.
 pub(crate) fn wait(py: Python<'_>, mut future: BoxFuture<Answer>) -> PyResult<Answer> {
     loop {
-        let answer = py.detach(|| {
-            let answer = poll_for_a_slice(future.as_mut());
+        let polled = py.detach(move || {
+            POLLING.fetch_add(1, Ordering::SeqCst);
+            let answer = match ends_elsewhere() {
+                false => poll_for_a_slice(future.as_mut()),
+                true => None,
+            };
+            let is_ending = ends_elsewhere();
+            // If the interpreter ends, the call goes on in the background.
+            let polled = (!is_ending).then_some((answer, future));
+            POLLING.fetch_sub(1, Ordering::SeqCst);
             park_if_ending();
-            answer
+            polled
         });
-        if let Some(answer) = answer {
-            return answer.or_raise();
+        match polled {
+            Some((Some(answer), _)) => return answer.or_raise(),
+            Some((None, unfinished)) => future = unfinished,
+            None => unreachable!("a daemon thread stays parked"),
         }
         py.check_signals()?;
     }
 }
 
-/// Parks this thread for ever if the interpreter ends in another one.
-pub(crate) fn park_if_ending() {
-    while ENDS_IN
+fn ends_elsewhere() -> bool {
+    ENDS_IN
         .get()
         .is_some_and(|it| *it != thread::current().id())
-    {
+}
+
+/// Parks this thread for ever if the interpreter ends in another one.
+pub(crate) fn park_if_ending() {
+    while ends_elsewhere() {
         thread::park();
     }
 }

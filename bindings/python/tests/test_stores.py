@@ -1,0 +1,100 @@
+"""The contract of exclusion on each store: processes that contend, and one of them is killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import leasehold
+import pytest
+
+from support import Program, Redis, stores
+
+WORKER = """
+import asyncio, sys, leasehold
+from leasehold import aio
+url, name, path, count, kind = sys.argv[1:]
+
+def step(fence):
+    with open(path) as file:
+        number, last = map(int, file.read().split())
+    assert fence > last, (fence, last)
+    with open(path, "w") as file:
+        file.write(f"{number + 1} {fence}")
+
+async def tasks():
+    async with aio.connect(url) as locks:
+        async def work():
+            for _ in range(int(count) // 4):
+                async with locks.lock(name, ttl=2) as guard:
+                    step(guard.fence)
+        await asyncio.gather(*(work() for _ in range(4)))
+
+if kind == "asyncio":
+    asyncio.run(tasks())
+else:
+    with leasehold.connect(url) as locks:
+        for _ in range(int(count)):
+            with locks.lock(name, ttl=2) as guard:
+                step(guard.fence)
+"""
+
+VICTIM = """
+import sys, leasehold
+guard = leasehold.connect(sys.argv[1]).lock(sys.argv[2], ttl=2).acquire()
+print(guard.fence, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(params=stores(), ids=lambda it: it.partition(":")[0])
+def url(request: Any, redis: Redis, tmp_path: Path) -> str:
+    if request.param == "file":
+        return f"file://{tmp_path}/locks"
+    url: str = redis.url if request.param == "redis" else request.param
+    if url.startswith("postgres"):
+        with leasehold.connect(url) as client:
+            client.init()
+    return url
+
+
+def test_contenders_exclude_each_other_despite_a_death(
+    url: str, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "counter"
+    path.write_text("0 0")
+    with Program(VICTIM, url, name) as victim:
+        fence = int(victim.line())
+        path.write_text(f"0 {fence}")
+        kinds = ["threads", "asyncio"] * 2
+        workers = [Program(WORKER, url, name, str(path), "24", kind) for kind in kinds]
+        victim.process.kill()
+        victim.process.wait()
+        for worker in workers:
+            assert worker.end() == (0, "", "")
+    number, _ = map(int, path.read_text().split())
+    assert number == 4 * 24
+
+
+def test_each_store_offers_what_it_says(url: str, name: str) -> None:
+    with leasehold.connect(url) as locks, leasehold.connect(url) as others:
+        with locks.lock(name) as guard:
+            assert others.lock(name).try_acquire() is None
+            (holder,) = others.holders(name)
+            assert holder.fence == guard.fence
+            assert name in [it.name for it in others.list_locks(f"{name}*").locks]
+        with others.lock(name, shared=True, wait=10), locks.lock(name, shared=True, wait=10):
+            pass
+        assert locks.once(f"{name}/once").run(lambda run: b"done") == b"done"
+        assert others.once(f"{name}/once").run(lambda run: b"again") == b"done"
+        with locks.election(f"{name}/leader", value="me"):
+            leader = others.election(f"{name}/leader").leader()
+            assert leader and leader.value == "me"
+
+
+def test_memory_store_is_of_its_process(name: str) -> None:
+    with leasehold.connect("memory:one") as locks, leasehold.connect("memory:one") as others:
+        with leasehold.connect("memory:") as alone, locks.lock(name):
+            assert others.lock(name).try_acquire() is None
+            with alone.lock(name):
+                pass
