@@ -134,9 +134,29 @@ def run(text: str, *arguments: str, **environment: str) -> str:
     return output
 
 
+class Servers:
+    """A store that `leasehold-servers` starts: postgres, etcd or zookeeper."""
+
+    def __init__(self, kind: str) -> None:
+        self.process = subprocess.Popen(
+            [os.environ["LEASEHOLD_TEST_SERVERS"], kind],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout
+        for line in self.process.stdout:
+            word, _, self.url = line.strip().partition("export LEASEHOLD_STORE=")
+            if self.url:
+                return
+        raise AssertionError(f"{kind} did not start")
+
+    def stop(self) -> None:
+        self.process.communicate()  # it ends with its standard input
+
+
 def stores() -> Iterator[str]:
-    """The stores of the tests: a name and what follows it is a URL, or what a fixture starts."""
-    yield "redis"
-    yield "file"
-    for url in os.environ.get("LEASEHOLD_TEST_STORES", "").split():
-        yield url
+    """Returns the stores that the tests can start."""
+    yield from ("redis", "file")
+    if "LEASEHOLD_TEST_SERVERS" in os.environ:
+        yield from ("postgres", "etcd", "zookeeper")

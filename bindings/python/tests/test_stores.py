@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 import leasehold
 import pytest
 
-from support import Program, Redis, stores
+from support import Program, Redis, Servers, stores
 
 WORKER = """
 import asyncio, sys, leasehold
@@ -47,15 +49,35 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture(params=stores(), ids=lambda it: it.partition(":")[0])
-def url(request: Any, redis: Redis, tmp_path: Path) -> str:
+STEP = """
+read number last < "$0"
+test "$LEASEHOLD_FENCE" -gt "$last" && echo "$((number + 1)) $LEASEHOLD_FENCE" > "$0"
+"""
+
+
+def run_commands(url: str, name: str, path: Path) -> int:
+    """Contends with the command `leasehold`, and returns how often it held the lock."""
+    program = os.environ.get("LEASEHOLD_COMMAND")
+    if program is None:
+        return 0
+    command = [program, "run", "--ttl=2s", name, "--", "sh", "-c", STEP, str(path)]
+    for _ in range(4):
+        subprocess.run(command, env={**os.environ, "LEASEHOLD_STORE": url}, check=True)
+    return 4
+
+
+@pytest.fixture(params=stores(), scope="module")
+def url(request: Any, redis: Redis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if request.param == "file":
-        return f"file://{tmp_path}/locks"
-    url: str = redis.url if request.param == "redis" else request.param
-    if url.startswith("postgres"):
-        with leasehold.connect(url) as client:
-            client.init()
-    return url
+        yield f"file://{tmp_path_factory.mktemp('locks')}"
+    elif request.param == "redis":
+        yield redis.url
+    else:
+        servers = Servers(request.param)
+        with leasehold.connect(servers.url) as client:
+            assert client.init() == (request.param == "postgres")
+        yield servers.url
+        servers.stop()
 
 
 def test_contenders_exclude_each_other_despite_a_death(
@@ -70,10 +92,11 @@ def test_contenders_exclude_each_other_despite_a_death(
         workers = [Program(WORKER, url, name, str(path), "24", kind) for kind in kinds]
         victim.process.kill()
         victim.process.wait()
+        commands = run_commands(url, name, path)
         for worker in workers:
             assert worker.end() == (0, "", "")
     number, _ = map(int, path.read_text().split())
-    assert number == 4 * 24
+    assert number == 4 * 24 + commands
 
 
 def test_each_store_offers_what_it_says(url: str, name: str) -> None:
