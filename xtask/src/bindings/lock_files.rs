@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::package::read;
 use crate::workspace::Workspace;
 
-/// Fails if a crate of both lock files has a version in that of the bindings alone.
+/// Fails if a crate of both lock files has another version in that of the bindings, where it could have the same.
 pub(super) fn compare(workspace: &Workspace) -> Result<(), String> {
     let versions_in = |file: &str| read(&workspace.root().join(file)).map(|text| versions(&text));
     let differing = differing(
@@ -41,6 +41,13 @@ fn versions(text: &str) -> Versions {
     versions
 }
 
+/// Returns the part of a version that all compatible ones share. Two crates may need others at the same time.
+fn series(version: &str) -> &str {
+    let parts = if version.starts_with("0.") { 2 } else { 1 };
+    let end = version.match_indices('.').nth(parts - 1);
+    end.map_or(version, |(at, _)| &version[..at])
+}
+
 fn differing(main: &Versions, bindings: &Versions) -> Vec<String> {
     let mut differing = Vec::new();
     for (name, versions) in bindings {
@@ -48,7 +55,10 @@ fn differing(main: &Versions, bindings: &Versions) -> Vec<String> {
             continue;
         };
         for version in versions.difference(known) {
-            differing.push(format!("{name} {version}"));
+            let mut compatible = known.iter();
+            if compatible.any(|it| series(it) == series(version)) {
+                differing.push(format!("{name} {version}"));
+            }
         }
     }
     differing
@@ -70,7 +80,9 @@ mod tests {
         let main = lock_file(&[("rand", "0.9.1"), ("rand", "0.10.3"), ("tokio", "1.54.1")]);
         let same = lock_file(&[("rand", "0.10.3"), ("pyo3", "0.30.1")]);
         assert!(differing(&main, &same).is_empty());
-        let other = lock_file(&[("rand", "0.10.4"), ("tokio", "1.54.1")]);
-        assert_eq!(differing(&main, &other), ["rand 0.10.4"]);
+        let other = lock_file(&[("rand", "0.10.4"), ("tokio", "1.55.0")]);
+        assert_eq!(differing(&main, &other), ["rand 0.10.4", "tokio 1.55.0"]);
+        let incompatible = lock_file(&[("rand", "0.11.0"), ("tokio", "2.0.0")]);
+        assert!(differing(&main, &incompatible).is_empty());
     }
 }
