@@ -75,7 +75,7 @@ async fn give_ups_leave_nothing(place: Place) {
         let lock = client.lock("busy").wait(Duration::from_millis(5));
         assert!(lock.acquire().await.is_err());
     };
-    let count = number("LEASEHOLD_TEST_GIVE_UPS", 4_000);
+    let count = number("LEASEHOLD_TEST_GIVE_UPS", 2_000);
     let grown = growth(count, async |numbers| {
         for _ in numbers.step_by(BATCH) {
             iter(0..BATCH).for_each_concurrent(AT_ONCE, give_up).await;
