@@ -26,8 +26,8 @@ begin
         end if;
         if l.name is not null then
             update leasehold.lock x set owner = null, client = null where x.name = p_name;
-            -- A crash of the server may undo this. The lock is then closed until the end of the lease that it had: whoever
-            -- gets the lock before that waits for the disk, and so for this release, too.
+            -- A crash of the server may undo this. The lock is then closed until the end of the lease that it had. An
+            -- earlier grant to another owner waits for the disk, and so for this release, too.
             if current_setting('leasehold_client.durable_releases', true) is distinct from 'on' then
                 perform set_config('synchronous_commit', 'off', true);
             end if;

@@ -179,7 +179,7 @@ impl Client {
         self.core.flush(limit).await
     }
 
-    /// Returns whether this process is a forked child of the one that made the client. Every call fails there with
+    /// Returns whether this process is a forked child of the process that made the client. Every call fails there with
     /// [`ErrorKind::Forked`](crate::ErrorKind::Forked); a child makes a client of its own.
     pub fn is_forked(&self) -> bool {
         self.core.is_forked()

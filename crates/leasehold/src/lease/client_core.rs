@@ -166,7 +166,7 @@ impl ClientCore {
         let engine = self.engine()?;
         let end = self.now() + limit;
         self.context.close();
-        // A waiter of this client would get a lock that is released before it has left the queue, and nobody may poll it.
+        // Otherwise a store would pass a lock that is released to a waiter of this client, which no caller may poll.
         let places = engine.pending_attempts.close();
         let context = Arc::clone(&self.context);
         let leaving = async move {
