@@ -90,6 +90,7 @@ impl FileSession {
         let id = RequestId::of(request);
         let guard = table.serialize(&id).await;
         let Some(held) = table.remove(&id) else {
+            self.queues.leave(request);
             return Ok(ReleaseReply::WasLost);
         };
         let work = move || {

@@ -14,7 +14,8 @@ use crate::kernel::listener::Watch;
 use crate::locking::attempts::Attempts;
 use crate::locking::kept_open::KeptOpen;
 use crate::locking::notifications::Notifications;
-use crate::locking::waiting::queue::{WaitQueue, Waiter};
+use crate::locking::table::RequestId;
+use crate::locking::waiting::queue::{Change, WaitQueue, Waiter};
 
 /// Waiters that want the same: one of them tries for all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +44,7 @@ enum WaitEntry {
     /// The first request tries, and the queue is empty.
     FirstTry,
     Queue {
-        joining: mpsc::UnboundedSender<Waiter>,
+        changes: mpsc::UnboundedSender<Change>,
         /// What the waiters know about the holder.
         busy: watch::Receiver<Option<Busy>>,
     },
@@ -129,26 +130,35 @@ impl WaitQueues {
     fn join(self: &Arc<Self>, waiter: Waiter) -> watch::Receiver<Option<Busy>> {
         let id = QueueId::of(&waiter.request);
         let mut entries = locked(&self.entries);
-        if let Some(WaitEntry::Queue { joining, busy }) = entries.get(&id) {
+        if let Some(WaitEntry::Queue { changes, busy }) = entries.get(&id) {
             // It fails once the thread of the client has ended, and the waiter hears of that.
-            let _ = joining.send(waiter);
+            let _ = changes.send(Change::Joined(waiter));
             return busy.clone();
         }
-        let (joining, joined) = mpsc::unbounded_channel();
+        let (changes, changed) = mpsc::unbounded_channel();
         let (tell, busy) = watch::channel(None);
-        let _ = joining.send(waiter);
+        let _ = changes.send(Change::Joined(waiter));
         let of_waiters = busy.clone();
-        entries.insert(id.clone(), WaitEntry::Queue { joining, busy });
-        let queue = WaitQueue::new(Arc::clone(self), id, joined, tell);
+        entries.insert(id.clone(), WaitEntry::Queue { changes, busy });
+        let queue = WaitQueue::new(Arc::clone(self), id, changed, tell);
         self.context.spawn(queue.run());
         of_waiters
     }
 
-    /// Removes the queue, unless waiters have joined meanwhile. They are left in `joined`.
-    fn close(&self, id: &QueueId, joined: &mpsc::UnboundedReceiver<Waiter>) -> bool {
+    /// Ends the wait of a request that was released, also if its caller keeps the future and does not poll it.
+    pub(crate) fn leave(&self, request: &LockRequest) {
+        if let Some(WaitEntry::Queue { changes, .. }) =
+            locked(&self.entries).get(&QueueId::of(request))
+        {
+            let _ = changes.send(Change::Left(RequestId::of(request)));
+        }
+    }
+
+    /// Removes the queue, unless waiters have joined meanwhile. They are left in `changed`.
+    fn close(&self, id: &QueueId, changed: &mpsc::UnboundedReceiver<Change>) -> bool {
         // Waiters join under the same lock.
         let mut entries = locked(&self.entries);
-        let is_over = joined.is_empty();
+        let is_over = changed.is_empty();
         if is_over {
             entries.remove(id);
         }
@@ -219,7 +229,6 @@ mod tests {
     use crate::locking::attempt::Stage;
     use crate::locking::attempts::Attempted;
     use crate::locking::notifications::NotificationSource;
-    use crate::locking::table::RequestId;
     use crate::locking::writer_yield::WriterYield;
 
     fn waiter() -> Arc<LockRequest> {

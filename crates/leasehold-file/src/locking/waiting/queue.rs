@@ -1,7 +1,7 @@
 //! One queue of waiters that want the same. A task on the client's thread tries for the first of them, so
 //! a waiter that is not polled delays no other.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,11 +29,19 @@ pub(super) struct Waiter {
     pub(super) answer: oneshot::Sender<Result<Fence, Error>>,
 }
 
+/// A change of the waiters.
+#[derive(Debug)]
+pub(super) enum Change {
+    Joined(Waiter),
+    /// The request was released.
+    Left(RequestId),
+}
+
 /// The state of a queue.
 pub(super) struct WaitQueue {
     queues: Arc<WaitQueues>,
     id: QueueId,
-    joined: mpsc::UnboundedReceiver<Waiter>,
+    changed: mpsc::UnboundedReceiver<Change>,
     waiters: VecDeque<(u64, Waiter)>,
     /// The number of the next waiter.
     next_number: u64,
@@ -54,13 +62,13 @@ impl WaitQueue {
     pub(super) fn new(
         queues: Arc<WaitQueues>,
         id: QueueId,
-        joined: mpsc::UnboundedReceiver<Waiter>,
+        changed: mpsc::UnboundedReceiver<Change>,
         busy: watch::Sender<Option<Busy>>,
     ) -> Self {
         Self {
             queues,
             id,
-            joined,
+            changed,
             waiters: VecDeque::new(),
             next_number: 0,
             clean_at: CLEAN_AT_LEAST,
@@ -80,7 +88,7 @@ impl WaitQueue {
         loop {
             self.admit();
             let Some(request) = self.first() else {
-                if self.queues.close(&self.id, &self.joined) {
+                if self.queues.close(&self.id, &self.changed) {
                     return;
                 }
                 continue;
@@ -106,9 +114,17 @@ impl WaitQueue {
         }
     }
 
-    /// Adds the waiters that have joined.
+    /// Adds the waiters that have joined, and removes those whose request was released.
     fn admit(&mut self) {
-        while let Ok(mut waiter) = self.joined.try_recv() {
+        let mut left = HashSet::new();
+        while let Ok(change) = self.changed.try_recv() {
+            let mut waiter = match change {
+                Change::Joined(waiter) => waiter,
+                Change::Left(request) => {
+                    left.insert(request);
+                    continue;
+                }
+            };
             let number = self.next_number;
             self.next_number += 1;
             if let Some(open) = waiter.open.take() {
@@ -118,6 +134,15 @@ impl WaitQueue {
                 self.open.get_or_insert(open);
             }
             self.waiters.push_back((number, waiter));
+        }
+        if !left.is_empty() {
+            let first = |it: &Self| it.waiters.front().map(|(number, _)| *number);
+            let before = first(self);
+            self.waiters
+                .retain(|(_, waiter)| !left.contains(&RequestId::of(&waiter.request)));
+            if first(self) != before {
+                self.writer_yield = WriterYield::default();
+            }
         }
         if self.waiters.len() >= self.clean_at {
             self.waiters
@@ -180,9 +205,13 @@ impl WaitQueue {
 
     /// Answers the first waiter. If the waiter is gone, frees the lock, because its release may have come first.
     async fn granted(&mut self, request: &LockRequest, fence: Fence) {
-        let waiter = self.remove_first();
+        self.admit();
+        let id = RequestId::of(request);
+        let is_first = |(_, first): &(u64, Waiter)| RequestId::of(&first.request) == id;
+        let waiter = self.waiters.front().is_some_and(is_first);
+        let waiter = waiter.then(|| self.remove_first()).flatten();
         if waiter.is_none_or(|waiter| waiter.answer.send(Ok(fence)).is_err()) {
-            let held = self.queues.attempts.table.remove(&RequestId::of(request));
+            let held = self.queues.attempts.table.remove(&id);
             // If there is no thread for it, it is freed here.
             let _ = blocking(move || drop(held)).await;
         }
