@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" />
-/// <reference lib="dom" />
+/// <reference types="node" />
 
 /** How to acquire and hold a lock. All times are in milliseconds. */
 export interface HoldSettings {

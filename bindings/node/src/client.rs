@@ -1,11 +1,13 @@
 //! The client, and what an observer of an election waits on.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use leasehold::Error;
 use leasehold_bridge::{BoxFuture, Breaking, HolderFields, LazyClient, OnceFields, OnceStep, span};
-use napi::bindgen_prelude::AsyncTask;
+use napi::bindgen_prelude::{AsyncTask, ClassInstance};
 use napi::{Env, Task};
 use napi_derive::napi;
 use serde::Serialize;
@@ -159,17 +161,29 @@ impl Client {
         let close = |limit| then(self.close_within(limit), |()| Output::Nothing);
         calls.begin(id, span(limit).map(close))
     }
+}
 
-    /// Closes the client, and blocks until the store has confirmed that or the time is over: for the end of the process.
-    #[napi]
-    pub fn close_now(&self, limit: f64) {
-        let Ok(limit) = span(limit) else { return };
-        // At the end of the process, no caller is left to handle a failure.
-        let _ = match locked(&self.closing).take() {
-            Some(client) => pollster::block_on(client.close(limit)),
-            None => pollster::block_on(self.client.close(limit)),
-        };
-    }
+/// Closes all of the clients together, and blocks until their stores have confirmed that or the time is over: for the end
+/// of a thread.
+#[napi]
+pub(crate) fn close_now(clients: Vec<ClassInstance<'_, Client>>, limit: f64) {
+    let Ok(limit) = span(limit) else { return };
+    let closing = clients.iter().map(|client| -> BoxFuture<()> {
+        // A close that is under way is polled no more. This one ends what is left of it.
+        match locked(&client.closing).take() {
+            Some(client) => Box::pin(async move { client.close(limit).await }),
+            None => client.client.close(limit),
+        }
+    });
+    let mut closing: Vec<_> = closing.collect();
+    pollster::block_on(poll_fn(|context| {
+        // No caller is left to handle a failure.
+        closing.retain_mut(|close| close.as_mut().poll(context).is_pending());
+        match closing.is_empty() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }));
 }
 
 impl Client {

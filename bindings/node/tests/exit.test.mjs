@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { connect } from "leasehold";
 import { run } from "./support/programs.mjs";
-import { serve } from "./support/servers.mjs";
+import { freeze, serve } from "./support/servers.mjs";
 import { until } from "./support/until.mjs";
 
 let url, locks;
@@ -66,4 +66,16 @@ test("signal without a handler leaves the lock to its TTL", async () => {
   const [holder] = await locks.holders("ends-signal");
   assert.equal(holder.client.pid, program.child.pid);
   assert.equal((await locks.breakLock("ends-signal", holder.fence, { atOnce: true })).outcome, "done");
+});
+
+test("frozen server does not keep the locks on others held", async (context) => {
+  const frozen = await serve();
+  const program = run("two_stores.mjs", frozen, url);
+  await program.printed("held");
+  freeze(frozen, 0, context);
+  const began = performance.now();
+  program.child.stdin.end();
+  assert.deepEqual(await program.exit, { code: 5, signal: null });
+  assert.ok(performance.now() - began < 3000, "the process waits a limited time");
+  await isFree("two-stores");
 });

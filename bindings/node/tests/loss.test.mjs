@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect, LostError } from "leasehold";
+import { connect, LostError, UnavailableError } from "leasehold";
 import { run } from "./support/programs.mjs";
-import { serve } from "./support/servers.mjs";
+import { freeze, serve } from "./support/servers.mjs";
 import { aborted } from "./support/until.mjs";
 
 let url, locks, operator;
@@ -122,4 +122,23 @@ test("lock outlives a blocked event loop", async () => {
   assert.equal(guard.valid, true);
   assert.equal(guard.lostReason, undefined);
   assert.equal(await guard.release(), "released");
+});
+
+test("quorum without a majority loses the lock, and names its members", async (context) => {
+  const quorum = await serve("3");
+  const client = connect(quorum);
+  await client.init();
+  const block = client.using("quorum", { ttl: 3000 }, async (signal) => {
+    freeze(quorum, 0, context);
+    freeze(quorum, 1, context);
+    await aborted(signal);
+  });
+  await assert.rejects(block, (error) => error instanceof LostError && error.reason === "unreachable");
+  await assert.rejects(client.lock("quorum", { ttl: 3000, wait: 200 }), (error) => {
+    assert.ok(error instanceof UnavailableError);
+    assert.equal(error.code, "LEASEHOLD_NO_QUORUM");
+    assert.equal(Object.keys(error.members).length, 2);
+    return true;
+  });
+  await client.close({ limit: 100 });
 });

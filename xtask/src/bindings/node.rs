@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{cargo_bindings, folder, npm};
+use super::{builds, cargo_bindings, folder, npm};
 use crate::package::{copy, make_anew, read};
 use crate::setup;
 use crate::step::{answer, cargo, step, succeed};
@@ -89,7 +89,7 @@ fn test(workspace: &Workspace) -> Result<(), String> {
     let tests = tests(workspace);
     let package = tests.join("node_modules/leasehold");
     copy_package(workspace, &package)?;
-    let built = folder(workspace).join("debug/libleasehold_node.so");
+    let built = builds(workspace).join("debug/libleasehold_node.so");
     copy(&built, &package.join("leasehold.node"))?;
     copy_all(&source(workspace).join("tests"), &tests.join("tests"))?;
     let mut node = Command::new("node");
