@@ -1,5 +1,5 @@
-// Compares with other libraries of Node: `bench.mjs [ROUNDS [SECONDS]]`. The subjects take turns within each round, each in
-// a process of its own, against one Redis server on this machine.
+// Compares with other libraries: `cargo xtask bindings node --bench`, or `bench.mjs [ROUNDS [SECONDS]]` by hand. The
+// subjects take turns within each round, each in a process of its own, against one Redis server on this machine.
 import { execFileSync, spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { once } from "node:events";

@@ -21,7 +21,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
         [] => {
             check(workspace)?;
             python::run(workspace)?;
-            node::run(workspace)?;
+            node(workspace)?;
         }
         ["python"] => {
             check(workspace)?;
@@ -29,10 +29,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
         }
         ["node"] => {
             check(workspace)?;
-            node::run(workspace)?;
+            node(workspace)?;
         }
         ["python", "--all-platforms"] => wheel::build_all(workspace)?,
         ["node", "--all-platforms"] => npm::pack_all(workspace)?,
+        ["node", "--bench"] => node::bench(workspace)?,
         _ => {
             let text = format!("unknown binding {:?}", arguments.join(" "));
             return Err(Failure::Usage(text));
@@ -55,6 +56,12 @@ fn check(workspace: &Workspace) -> Result<(), String> {
     })
 }
 
+/// Tests the binding for Node, and packs it for this platform.
+fn node(workspace: &Workspace) -> Result<(), String> {
+    node::run(workspace)?;
+    npm::pack_here(workspace)
+}
+
 /// Returns the folder of everything that is made for the bindings.
 fn folder(workspace: &Workspace) -> PathBuf {
     workspace.target().join("bindings")
@@ -70,6 +77,6 @@ fn cargo_bindings(workspace: &Workspace, words: &str) -> Command {
 }
 
 /// Returns the folder of what cargo builds.
-fn builds(workspace: &Workspace) -> std::path::PathBuf {
+fn builds(workspace: &Workspace) -> PathBuf {
     folder(workspace).join("cargo")
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{builds, cargo_bindings, folder, npm};
+use super::{builds, cargo_bindings, folder};
 use crate::package::{copy, make_anew, read};
 use crate::setup;
 use crate::step::{answer, cargo, step, succeed};
@@ -25,7 +25,7 @@ const FILES: [&str; 7] = [
     "package.json",
 ];
 
-/// Builds the binding, tests it, packs it for this platform, and installs the packages into a fresh folder.
+/// Builds the binding and tests it.
 pub(super) fn run(workspace: &Workspace) -> Result<(), String> {
     step("node: tools", || {
         setup::run(workspace, &SKIPPED.map(str::to_owned))?;
@@ -36,8 +36,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<(), String> {
         let words = "clippy --locked --package leasehold-node --all-targets -- -D warnings";
         succeed(&mut cargo_bindings(workspace, words))
     })?;
-    step("node: tests", || test(workspace))?;
-    npm::pack_here(workspace)
+    step("node: tests", || test(workspace))
 }
 
 /// The folder of the tests, with all packages that they use.
@@ -84,25 +83,51 @@ fn build(workspace: &Workspace) -> Result<(), String> {
     Ok(())
 }
 
-/// Copies the package and the tests to where the libraries are, and runs the tests.
+/// Runs the tests with the libraries.
 fn test(workspace: &Workspace) -> Result<(), String> {
-    let tests = tests(workspace);
-    let package = tests.join("node_modules/leasehold");
-    copy_package(workspace, &package)?;
-    let built = builds(workspace).join("debug/libleasehold_node.so");
-    copy(&built, &package.join("leasehold.node"))?;
-    copy_all(&source(workspace).join("tests"), &tests.join("tests"))?;
-    let mut node = Command::new("node");
+    let tests = lay_out(workspace, "tests", "debug")?;
+    let mut node = node(workspace)?;
     node.args(["--test", "--test-concurrency=4"])
-        .args(test_files(&tests.join("tests"))?)
-        .current_dir(&tests)
-        .stdin(Stdio::null());
-    suite::equip(&mut node, workspace)?;
+        .args(test_files(&tests)?);
     let program = |name: &str| workspace.target().join("debug").join(name);
     node.env("LEASEHOLD_TEST_COMMAND", program("leasehold"))
         .env("LEASEHOLD_TEST_SERVERS", program("leasehold-servers"))
         .env("LEASEHOLD_TEST_PAGE", workspace.root().join("docs/node.md"));
     succeed(&mut node)
+}
+
+/// Compares the binding with other libraries.
+pub(super) fn bench(workspace: &Workspace) -> Result<(), String> {
+    step("node: tools", || {
+        setup::run(workspace, &SKIPPED.map(str::to_owned))?;
+        install_libraries(workspace)
+    })?;
+    step("node: build", || {
+        let words = "build --release --locked --package leasehold-node";
+        succeed(&mut cargo_bindings(workspace, words))
+    })?;
+    let bench = lay_out(workspace, "bench", "release")?;
+    succeed(node(workspace)?.arg(bench.join("bench.mjs")))
+}
+
+/// Copies the package, its native part of `profile`, and the folder `name` to where the libraries are. Returns the copy of
+/// the folder.
+fn lay_out(workspace: &Workspace, name: &str, profile: &str) -> Result<PathBuf, String> {
+    let tests = tests(workspace);
+    let package = tests.join("node_modules/leasehold");
+    copy_package(workspace, &package)?;
+    let built = builds(workspace).join(profile).join("libleasehold_node.so");
+    copy(&built, &package.join("leasehold.node"))?;
+    copy_all(&source(workspace).join(name), &tests.join(name))?;
+    Ok(tests.join(name))
+}
+
+/// Returns a call of Node that finds the servers of the tests.
+fn node(workspace: &Workspace) -> Result<Command, String> {
+    let mut node = Command::new("node");
+    node.current_dir(tests(workspace)).stdin(Stdio::null());
+    suite::equip(&mut node, workspace)?;
+    Ok(node)
 }
 
 /// Copies the npm package without its native part.
