@@ -19,17 +19,20 @@ class Calls {
     return (this.#native ??= new native.Loop(() => this.#run()));
   }
 
+  /** Starts a call and returns its output. The parameters are those of `begin`. */
+  async start(start, signal, background) {
+    return outputOf(await this.begin(start, signal, background));
+  }
+
   /**
-   * Starts a call and returns its output. `begin` gets the loop and the number of the call. The call ends early if `signal`
-   * is aborted. A call in the background does not keep the process alive.
+   * Starts a call, and returns its end or a promise of it, for `outputOf`. `start` gets the loop and the number of the call.
+   * The call ends early if `signal` is aborted. A call in the background does not keep the process alive.
    */
-  async start(begin, { signal, background = false } = {}) {
+  begin(start, signal, background = false) {
     signal?.throwIfAborted();
     const id = ++this.#last;
-    const begun = begin(this.#loop, id);
-    if (typeof begun !== "number") return outputOf(begun);
-    // An error that is made here, after the await, has the caller in its stack.
-    return outputOf(await this.#ended(id, begun, signal, background));
+    const begun = start(this.#loop, id);
+    return typeof begun === "number" ? this.#ended(id, begun, signal, background) : begun;
   }
 
   #ended(id, number, signal, background) {
@@ -71,6 +74,7 @@ class Calls {
       this.#forget(ended.id, call);
       call.resolve(ended);
     }
+    this.#loop.forgotten()?.forEach(warnUnreleased);
   }
 
   #forget(id, call) {
@@ -80,9 +84,20 @@ class Calls {
   }
 }
 
+/**
+ * Returns the output of a call that has ended, or throws its error. Called after an `await`, so that the stack of the error
+ * has the callers.
+ */
 function outputOf({ failure, hold, text, json }) {
   if (failure) throw toError(JSON.parse(failure));
   return json ? toValue(JSON.parse(json)) : (hold ?? text);
 }
 
-module.exports = new Calls();
+function warnUnreleased(name) {
+  const text =
+    `the guard of lock ${JSON.stringify(name)} was garbage-collected before its release. The lock stays held until the ` +
+    "client is closed or the process ends. Call release(), or use `await using` or client.using().";
+  process.emitWarning(text, { type: "LeaseholdWarning", code: "LEASEHOLD_UNRELEASED" });
+}
+
+module.exports = { calls: new Calls(), outputOf };

@@ -1,14 +1,14 @@
 // A client.
 "use strict";
 const native = require("./native.cjs");
-const calls = require("./calls.cjs");
+const { calls, outputOf } = require("./calls.cjs");
 const { Election } = require("./election.cjs");
 const { toError } = require("./errors.cjs");
 const { closeAtExit, closeNative } = require("./exit.cjs");
 const { Guard, GuardSet } = require("./guard.cjs");
 const { asyncDispose } = require("./hold.cjs");
 const { Once } = require("./once.cjs");
-const { count, fence, options, span, text, LOCK, SEMAPHORE } = require("./settings.cjs");
+const { array, count, fence, options, span, text, LOCK, SEMAPHORE } = require("./settings.cjs");
 const { runUnder } = require("./using.cjs");
 
 class Client {
@@ -26,40 +26,42 @@ class Client {
     closeAtExit(this.#native);
   }
 
-  async lock(name, settings = {}) {
-    return this.#acquire(Guard, LOCK, settings, { names: [text("name", name)] });
+  lock(name, settings) {
+    return this.#acquire(Guard, name, undefined, false, LOCK, settings);
   }
 
-  async tryLock(name, settings = {}) {
-    return this.#acquire(Guard, LOCK, settings, { names: [text("name", name)], isTry: true });
+  tryLock(name, settings) {
+    return this.#acquire(Guard, name, undefined, true, LOCK, settings);
   }
 
-  async semaphore(name, permits, settings = {}) {
-    const request = { names: [text("name", name)], permits: count("permits", permits) };
-    return this.#acquire(Guard, SEMAPHORE, settings, request);
+  semaphore(name, permits, settings) {
+    return this.#acquire(Guard, name, permits ?? null, false, SEMAPHORE, settings);
   }
 
-  async trySemaphore(name, permits, settings = {}) {
-    const request = { names: [text("name", name)], permits: count("permits", permits), isTry: true };
-    return this.#acquire(Guard, SEMAPHORE, settings, request);
+  trySemaphore(name, permits, settings) {
+    return this.#acquire(Guard, name, permits ?? null, true, SEMAPHORE, settings);
   }
 
-  async lockAll(names, settings = {}) {
-    return this.#acquire(GuardSet, LOCK, settings, { names: namesOf(names), isSet: true });
+  lockAll(names, settings) {
+    return this.#acquire(GuardSet, names, undefined, false, LOCK, settings);
   }
 
-  async tryLockAll(names, settings = {}) {
-    return this.#acquire(GuardSet, LOCK, settings, { names: namesOf(names), isSet: true, isTry: true });
+  tryLockAll(names, settings) {
+    return this.#acquire(GuardSet, names, undefined, true, LOCK, settings);
   }
 
-  async #acquire(Held, known, settings, begun) {
-    const request = options(known, settings, begun);
-    const hold = await calls.start((loop, id) => this.#native.acquire(loop, id, request), settings);
+  async #acquire(Held, names, permits, isTry, known, settings) {
+    if (Held === GuardSet) array("names", names).forEach((name) => text("name", name));
+    else text("name", names);
+    if (permits !== undefined) count("permits", permits);
+    const request = options(known, settings);
+    const acquire = (loop, id) => this.#native.acquire(loop, id, names, permits, isTry, request);
+    const hold = outputOf(await calls.begin(acquire, settings?.signal));
     return hold && new Held(hold);
   }
 
   async using(names, settings, routine) {
-    if (typeof settings === "function") [settings, routine] = [{}, settings];
+    if (typeof settings === "function") [settings, routine] = [undefined, settings];
     if (typeof routine !== "function") throw new TypeError("using() needs a function to run");
     const hold = await (Array.isArray(names) ? this.lockAll(names, settings) : this.lock(names, settings));
     return runUnder(hold, routine, async (output) => {
@@ -68,11 +70,11 @@ class Client {
     });
   }
 
-  once(name, settings = {}) {
+  once(name, settings) {
     return new Once(this.#native, text("name", name), settings);
   }
 
-  election(name, settings = {}) {
+  election(name, settings) {
     return new Election(this.#native, text("name", name), settings);
   }
 
@@ -111,7 +113,7 @@ class Client {
 
   async adopt(handle, { signal } = {}) {
     text("handle", handle);
-    return new Guard(await calls.start((loop, id) => this.#native.adopt(loop, id, handle), { signal }));
+    return new Guard(await calls.start((loop, id) => this.#native.adopt(loop, id, handle), signal));
   }
 
   async renewHandle(handle) {
@@ -132,11 +134,6 @@ class Client {
   async [asyncDispose]() {
     await this.close();
   }
-}
-
-function namesOf(names) {
-  if (!Array.isArray(names)) throw new TypeError("the names of the locks are no array");
-  return names.map((name) => text("name", name));
 }
 
 module.exports = { Client };

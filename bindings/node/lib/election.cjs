@@ -1,41 +1,44 @@
 // Elections of a leader.
 "use strict";
-const calls = require("./calls.cjs");
+const { calls } = require("./calls.cjs");
 const { toError } = require("./errors.cjs");
 const { Hold } = require("./hold.cjs");
 const { options, text, ELECTION } = require("./settings.cjs");
 
 class Election {
   #native;
+  #name;
   #request;
 
   constructor(native, name, settings) {
     this.#native = native;
-    this.#request = options(ELECTION, settings, { names: [name] });
+    this.#name = name;
+    this.#request = options(ELECTION, settings) ?? {};
   }
 
   get name() {
-    return this.#request.names[0];
+    return this.#name;
   }
 
   async campaign({ signal } = {}) {
-    return new Leadership(await calls.start((loop, id) => this.#native.campaign(loop, id, this.#request), { signal }));
+    const campaign = (loop, id) => this.#native.campaign(loop, id, this.#name, this.#request);
+    return new Leadership(await calls.start(campaign, signal));
   }
 
   leader() {
-    return calls.start((loop, id) => this.#native.leader(loop, id, this.#request));
+    return calls.start((loop, id) => this.#native.leader(loop, id, this.#name, this.#request));
   }
 
   /** Yields the leader, and then each change. Ends when the client is closed. */
   async *observe({ signal } = {}) {
     let watch;
     try {
-      watch = this.#native.observe(this.#request);
+      watch = this.#native.observe(this.#name, this.#request);
     } catch (error) {
       throw toError(JSON.parse(error.message));
     }
     for (;;) {
-      const change = await calls.start((loop, id) => watch.next(loop, id), { signal });
+      const change = await calls.start((loop, id) => watch.next(loop, id), signal);
       if (change === undefined) return;
       yield change;
     }
@@ -48,11 +51,8 @@ class Leadership extends Hold {
 
   constructor(native) {
     super(native);
-    const repeated = calls.start((loop, id) => native.keepAnnounced(loop, id), {
-      background: true,
-      signal: this.#resigned.signal,
-    });
-    repeated.catch(() => {});
+    const repeat = (loop, id) => native.keepAnnounced(loop, id);
+    calls.start(repeat, this.#resigned.signal, true).catch(() => {});
   }
 
   async publish(value) {

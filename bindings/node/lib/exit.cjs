@@ -1,7 +1,7 @@
 // The end of a process, and of a worker thread.
 "use strict";
 const native = require("./native.cjs");
-const calls = require("./calls.cjs");
+const { calls } = require("./calls.cjs");
 
 // The time for the confirmations at the end of a process, in ms. The locks of a server that does not answer are left to
 // their TTL.

@@ -1,6 +1,6 @@
 // A held lock, and several.
 "use strict";
-const calls = require("./calls.cjs");
+const { calls } = require("./calls.cjs");
 const { Hold, orThrow } = require("./hold.cjs");
 
 class Guard extends Hold {

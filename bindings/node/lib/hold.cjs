@@ -1,27 +1,11 @@
 // What a program holds: a lock, several locks, a leadership, or the run of a request.
 "use strict";
-const calls = require("./calls.cjs");
+const { calls, outputOf } = require("./calls.cjs");
 const { lostError, toError } = require("./errors.cjs");
 const { span } = require("./settings.cjs");
 
 // Node 18 may lack `Symbol.asyncDispose`. Compilers then use this symbol.
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
-
-// All that this thread holds. Without this, the lock of a guard that the program has dropped would become free whenever
-// the garbage collector runs.
-const held = new Set();
-
-const unreleased = new FinalizationRegistry((native) => {
-  if (!held.has(native)) return;
-  if (!native.isValid) {
-    held.delete(native);
-    return;
-  }
-  const text =
-    `the guard of lock ${JSON.stringify(native.names[0])} was garbage-collected before its release. The lock stays held ` +
-    "until the client is closed or the process ends. Call release(), or use `await using` or client.using().";
-  process.emitWarning(text, { type: "LeaseholdWarning", code: "LEASEHOLD_UNRELEASED" });
-});
 
 class Hold {
   #native;
@@ -30,8 +14,6 @@ class Hold {
 
   constructor(native) {
     this.#native = native;
-    held.add(native);
-    unreleased.register(this, native);
   }
 
   /** The native part, for subclasses. */
@@ -69,23 +51,20 @@ class Hold {
   }
 
   release() {
+    return (this.#released ??= this.#release());
+  }
+
+  async #release() {
+    const { lostReason } = this.#native;
+    const ended = await calls.begin((loop, id) => this.#native.release(loop, id));
     // After a loss nothing is left to free. An error in a `finally` would hide the error of the block.
-    return this._end((loop, id) => this.#native.release(loop, id), (error, lostReason) => {
-      if (lostReason) return "was_lost";
-      throw error;
-    });
+    if (ended.failure && lostReason) return "was_lost";
+    return outputOf(ended);
   }
 
-  /** Ends the hold by the call that `begin` starts. Further calls return the same outcome. */
-  _end(begin, onError) {
-    return (this.#released ??= this.#leave(begin, onError));
-  }
-
-  #leave(begin, onError) {
-    const { lostReason } = this;
-    held.delete(this.#native);
-    const ended = calls.start(begin);
-    return onError ? ended.catch((error) => onError(error, lostReason)) : ended;
+  /** Ends the hold in another way than a release. */
+  _end(start) {
+    return (this.#released ??= calls.start(start));
   }
 
   /** Ends a block: throws a `LostError` if the lock was lost during it. */
@@ -98,15 +77,15 @@ class Hold {
   }
 }
 
-/** Returns a controller that aborts its signal when the lock is lost. */
+/** Returns a controller that aborts its signal when the lock is lost. It does not keep `native` from being collected. */
 function watch(native) {
   const controller = new AbortController();
-  const abort = (reason) => controller.abort(lostError(native.names[0], reason));
-  const { lostReason } = native;
+  const { names: [name], lostReason } = native;
+  const abort = (reason) => controller.abort(lostError(name, reason));
   if (lostReason) {
     abort(lostReason);
   } else {
-    const ended = calls.start((loop, id) => native.ended(loop, id), { background: true });
+    const ended = calls.start((loop, id) => native.ended(loop, id), undefined, true);
     ended.then((reason) => reason && abort(reason), () => {});
   }
   return controller;

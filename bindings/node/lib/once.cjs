@@ -1,6 +1,6 @@
 // Requests that take effect once.
 "use strict";
-const calls = require("./calls.cjs");
+const { calls } = require("./calls.cjs");
 const { BusyError } = require("./errors.cjs");
 const { Hold } = require("./hold.cjs");
 const { bytes, options, ONCE } = require("./settings.cjs");
@@ -8,15 +8,17 @@ const { runUnder } = require("./using.cjs");
 
 class Once {
   #native;
+  #name;
   #request;
 
   constructor(native, name, settings) {
     this.#native = native;
-    this.#request = options(ONCE, settings, { names: [name] });
+    this.#name = name;
+    this.#request = options(ONCE, settings) ?? {};
   }
 
   get name() {
-    return this.#request.names[0];
+    return this.#name;
   }
 
   /** Runs `routine` unless the request is done, and returns the result. */
@@ -33,24 +35,25 @@ class Once {
   }
 
   begin({ signal } = {}) {
-    return this.#begin(this.#request, signal);
+    return this.#begin(false, signal);
   }
 
   tryBegin({ signal } = {}) {
-    return this.#begin({ ...this.#request, isTry: true }, signal);
+    return this.#begin(true, signal);
   }
 
-  async #begin(request, signal) {
-    const start = await calls.start((loop, id) => this.#native.beginOnce(loop, id, request), { signal });
+  async #begin(isTry, signal) {
+    const begin = (loop, id) => this.#native.beginOnce(loop, id, this.#name, isTry, this.#request);
+    const start = await calls.start(begin, signal);
     return start.state ? start : { state: "run", run: new OnceRun(start) };
   }
 
   result() {
-    return calls.start((loop, id) => this.#native.onceResult(loop, id, this.#request));
+    return calls.start((loop, id) => this.#native.onceResult(loop, id, this.#name, this.#request));
   }
 
   forget() {
-    return calls.start((loop, id) => this.#native.forgetOnce(loop, id, this.#request));
+    return calls.start((loop, id) => this.#native.forgetOnce(loop, id, this.#name, this.#request));
   }
 }
 

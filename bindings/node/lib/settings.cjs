@@ -10,6 +10,7 @@ const checked = (isRight, expected) => (setting, value) => {
   return value;
 };
 const text = checked((value) => typeof value === "string", "a string");
+const array = checked(Array.isArray, "an array");
 const flag = checked((value) => typeof value === "boolean", "a boolean");
 const count = checked((value) => Number.isInteger(value) && value > 0 && value < 2 ** 32, "a whole number above 0");
 const fence = checked((value) => Number.isSafeInteger(value) && value > 0, "a fence, which is a whole number above 0");
@@ -32,8 +33,10 @@ const ONCE = { ...HOW, payload: bytes, retention: span };
 const ELECTION = { ...HOW, value: text, pollInterval: span };
 
 /** Returns `settings` for the native part. An unknown one is an error: it may be a misspelt `wait`. */
-function options(known, settings, request) {
+function options(known, settings) {
+  if (settings === undefined) return undefined;
   if (settings === null || typeof settings !== "object") throw wrong("settings", settings, "an object");
+  const request = {};
   for (const setting in settings) {
     const value = settings[setting];
     if (value === undefined || setting === "signal") continue;
@@ -47,4 +50,4 @@ function options(known, settings, request) {
   return request;
 }
 
-module.exports = { LOCK, SEMAPHORE, ONCE, ELECTION, options, bytes, count, fence, span, text };
+module.exports = { LOCK, SEMAPHORE, ONCE, ELECTION, options, array, bytes, count, fence, span, text };

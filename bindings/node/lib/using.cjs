@@ -1,6 +1,6 @@
 // Blocks of code that run while something is held.
 "use strict";
-const calls = require("./calls.cjs");
+const { calls } = require("./calls.cjs");
 
 /**
  * Runs `routine` under `hold` and then `end`, which gets the output of the routine and returns that of the block. After an

@@ -1,18 +1,20 @@
 //! The client, and what an observer of an election waits on.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold_bridge::{BoxFuture, Breaking, HolderFields, LazyClient, OnceFields, OnceStep, span};
-use napi::bindgen_prelude::{AsyncTask, ClassInstance};
+use leasehold_bridge::{
+    BoxFuture, Breaking, HolderFields, LazyClient, LockRequest, OnceFields, OnceStep, Target, span,
+};
+use napi::bindgen_prelude::{AsyncTask, ClassInstance, Either};
 use napi::{Env, Task};
 use napi_derive::napi;
 use serde::Serialize;
 
-use crate::js_loop::{Begun, Loop, Output, failure, then};
+use crate::js_loop::{Begun, Loop, Output, failure, locked, then};
 use crate::settings::{BreakSettings, Settings};
 
 /// A client, which opens at its first call.
@@ -38,10 +40,25 @@ impl Client {
         })
     }
 
+    /// Acquires the lock of this name, one of its permits, or the locks of these names.
     #[napi]
-    pub fn acquire(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
+    pub fn acquire(
+        &self,
+        calls: &Loop,
+        id: u32,
+        names: Either<String, Vec<String>>,
+        permits: Option<u32>,
+        is_try: bool,
+        settings: Option<Settings>,
+    ) -> Begun {
+        let target = match (names, permits) {
+            (Either::A(name), None) => Target::Lock(name),
+            (Either::A(name), Some(permits)) => Target::Permit(name, permits),
+            (Either::B(names), _) => Target::Set(names),
+        };
         let call = || -> Call {
-            let acquiring = settings.lock()?.acquire(&self.client.get()?);
+            let options = settings.unwrap_or_default().options(is_try)?;
+            let acquiring = LockRequest { target, options }.acquire(&self.client.get()?);
             Ok(then(acquiring, |held| {
                 held.map_or(Output::Nothing, Output::Hold)
             }))
@@ -51,9 +68,16 @@ impl Client {
 
     /// Begins a request that takes effect once. Returns its run, or its state as a value.
     #[napi]
-    pub fn begin_once(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
+    pub fn begin_once(
+        &self,
+        calls: &Loop,
+        id: u32,
+        name: String,
+        is_try: bool,
+        settings: Settings,
+    ) -> Begun {
         let call = || -> Call {
-            let beginning = settings.once()?.begin(&self.client.get()?);
+            let beginning = settings.once(name, is_try)?.begin(&self.client.get()?);
             Ok(then(beginning, |step| match step {
                 OnceStep::Run(held) => Output::Hold(held),
                 OnceStep::Done(result) => Output::json(&OnceState::Done { result }),
@@ -64,36 +88,44 @@ impl Client {
     }
 
     #[napi]
-    pub fn once_result(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
-        let call = || -> Call { Ok(json(settings.once()?.result(&self.client.get()?))) };
-        calls.begin(id, call())
-    }
-
-    #[napi]
-    pub fn forget_once(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
-        let call = || -> Call { Ok(json(settings.once()?.forget(&self.client.get()?))) };
-        calls.begin(id, call())
-    }
-
-    #[napi]
-    pub fn campaign(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
+    pub fn once_result(&self, calls: &Loop, id: u32, name: String, settings: Settings) -> Begun {
         let call = || -> Call {
-            let campaign = settings.campaign()?.campaign(&self.client.get()?);
+            Ok(json(
+                settings.once(name, false)?.result(&self.client.get()?),
+            ))
+        };
+        calls.begin(id, call())
+    }
+
+    #[napi]
+    pub fn forget_once(&self, calls: &Loop, id: u32, name: String, settings: Settings) -> Begun {
+        let call = || -> Call {
+            Ok(json(
+                settings.once(name, false)?.forget(&self.client.get()?),
+            ))
+        };
+        calls.begin(id, call())
+    }
+
+    #[napi]
+    pub fn campaign(&self, calls: &Loop, id: u32, name: String, settings: Settings) -> Begun {
+        let call = || -> Call {
+            let campaign = settings.campaign(name)?.campaign(&self.client.get()?);
             Ok(then(campaign, Output::Hold))
         };
         calls.begin(id, call())
     }
 
     #[napi]
-    pub fn leader(&self, calls: &Loop, id: u32, settings: Settings) -> Begun {
-        let call = || -> Call { Ok(json(settings.campaign()?.leader(&self.client.get()?))) };
+    pub fn leader(&self, calls: &Loop, id: u32, name: String, settings: Settings) -> Begun {
+        let call = || -> Call { Ok(json(settings.campaign(name)?.leader(&self.client.get()?))) };
         calls.begin(id, call())
     }
 
     /// Returns a watch of the leader. Throws as the constructor does.
     #[napi]
-    pub fn observe(&self, settings: Settings) -> napi::Result<Watch> {
-        let observe = || settings.campaign()?.observe(&self.client.get()?);
+    pub fn observe(&self, name: String, settings: Settings) -> napi::Result<Watch> {
+        let observe = || settings.campaign(name)?.observe(&self.client.get()?);
         observe().map(|watch| Watch { watch }).map_err(thrown)
     }
 
@@ -198,11 +230,6 @@ impl Client {
             closed
         })
     }
-}
-
-/// Locks a mutex, also after a panic.
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns an error whose text is the fields of the failure.

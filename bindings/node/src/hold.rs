@@ -1,22 +1,40 @@
 //! What a program holds.
 
+use std::fmt;
+use std::sync::Arc;
+
 use leasehold::Error;
 use leasehold_bridge::{BoxFuture, Held, span};
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
-use crate::js_loop::{Begun, Loop, Output, failure, then};
+use crate::js_loop::{Begun, Forgotten, Loop, Output, failure, then};
 
 /// A lock, several locks, a run of a request, or a leadership.
 #[napi]
-#[derive(Debug)]
 pub struct Hold {
-    held: Held,
+    held: Arc<Held>,
+    forgotten: Arc<Forgotten>,
 }
 
-impl From<Held> for Hold {
-    fn from(held: Held) -> Self {
-        Self { held }
+impl Hold {
+    pub(crate) fn new(held: Held, forgotten: Arc<Forgotten>) -> Self {
+        Self {
+            held: Arc::new(held),
+            forgotten,
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.forgotten.keep(&self.held);
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.held.fmt(f)
     }
 }
 

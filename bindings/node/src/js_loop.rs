@@ -1,6 +1,7 @@
 //! Polls calls on the thread of JavaScript.
 
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold::Error;
 use leasehold_bridge::{BoxFuture, Calls, ErrorFields, Held, Signal, Started};
@@ -54,10 +55,12 @@ pub(crate) type Begun = Either<f64, Ended>;
 pub struct Loop {
     // The data of a call is the number that JavaScript gave it.
     calls: Calls<Drain, u32, Output>,
+    forgotten: Arc<Forgotten>,
 }
 
 /// The function that runs the loop. Weak, so that it does not keep the process alive.
-struct Drain(ThreadsafeFunction<(), (), (), Status, false, true>);
+#[derive(Clone)]
+struct Drain(Arc<ThreadsafeFunction<(), (), (), Status, false, true>>);
 
 impl Signal for Drain {
     fn signal(&self) {
@@ -72,8 +75,13 @@ impl Loop {
     #[napi(constructor)]
     pub fn new(drain: Function<'_, (), ()>) -> Result<Self> {
         let drain = drain.build_threadsafe_function().weak::<true>().build()?;
+        let drain = Drain(Arc::new(drain));
         Ok(Self {
-            calls: Calls::new(Drain(drain)),
+            calls: Calls::new(drain.clone()),
+            forgotten: Arc::new(Forgotten {
+                holds: Mutex::default(),
+                drain,
+            }),
         })
     }
 
@@ -82,10 +90,18 @@ impl Loop {
     pub fn run(&self) -> Vec<Ended> {
         let mut ended = Vec::new();
         let Ok(()) = self.calls.run(|id, answer| {
-            ended.push(Ended::of(id, answer));
+            ended.push(self.ended(id, answer));
             Ok::<_, std::convert::Infallible>(())
         });
         ended
+    }
+
+    /// Returns the names of locks whose guards the garbage collector has found since the last call.
+    #[napi]
+    pub fn forgotten(&self) -> Option<Vec<String>> {
+        let mut holds = locked(&self.forgotten.holds);
+        let names = std::mem::take(&mut holds.new);
+        (!names.is_empty()).then_some(names)
     }
 
     /// Drops a call, which withdraws its request from the store.
@@ -107,27 +123,8 @@ impl Loop {
 }
 
 impl Loop {
-    /// Begins a call, or ends it at once with the error.
-    pub(crate) fn begin(
-        &self,
-        id: u32,
-        call: std::result::Result<BoxFuture<Output>, Error>,
-    ) -> Begun {
-        let call = match call {
-            Ok(call) => call,
-            Err(error) => return Either::B(Ended::of(id, Err(error))),
-        };
-        match self.calls.start(call, id) {
-            #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls")]
-            Started::Pending(number) => Either::A(number as f64),
-            Started::Done(id, answer) => Either::B(Ended::of(id, answer)),
-        }
-    }
-}
-
-impl Ended {
-    fn of(id: u32, answer: std::result::Result<Output, Error>) -> Self {
-        let mut ended = Self {
+    fn ended(&self, id: u32, answer: std::result::Result<Output, Error>) -> Ended {
+        let mut ended = Ended {
             id,
             failure: None,
             hold: None,
@@ -136,13 +133,78 @@ impl Ended {
         };
         match answer {
             Ok(Output::Nothing) => {}
-            Ok(Output::Hold(held)) => ended.hold = Some(held.into()),
+            Ok(Output::Hold(held)) => {
+                ended.hold = Some(Hold::new(held, Arc::clone(&self.forgotten)));
+            }
             Ok(Output::Text(text)) => ended.text = Some(text),
             Ok(Output::Json(json)) => ended.json = Some(json),
             Err(error) => ended.failure = Some(failure(&error)),
         }
         ended
     }
+
+    /// Begins a call, or ends it at once with the error.
+    pub(crate) fn begin(
+        &self,
+        id: u32,
+        call: std::result::Result<BoxFuture<Output>, Error>,
+    ) -> Begun {
+        let call = match call {
+            Ok(call) => call,
+            Err(error) => return Either::B(self.ended(id, Err(error))),
+        };
+        match self.calls.start(call, id) {
+            #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls")]
+            Started::Pending(number) => Either::A(number as f64),
+            Started::Done(id, answer) => Either::B(self.ended(id, answer)),
+        }
+    }
+}
+
+/// What was still held when the garbage collector found its guard: it stays held until the client is closed, or the thread
+/// of JavaScript ends. Otherwise a lock could become free at any time, while the program works under it.
+pub(crate) struct Forgotten {
+    holds: Mutex<ForgottenHolds>,
+    drain: Drain,
+}
+
+#[derive(Default)]
+struct ForgottenHolds {
+    kept: Vec<Arc<Held>>,
+    /// The names that JavaScript has not asked for.
+    new: Vec<String>,
+    /// Whether the thread has ended.
+    is_over: bool,
+}
+
+impl Forgotten {
+    /// Keeps a hold whose guard is gone.
+    pub(crate) fn keep(&self, held: &Arc<Held>) {
+        if !held.is_valid() {
+            return;
+        }
+        let mut holds = locked(&self.holds);
+        if !holds.is_over {
+            holds.kept.push(Arc::clone(held));
+            holds.new.push(held.name().to_owned());
+            self.drain.signal();
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let mut holds = locked(&self.forgotten.holds);
+        holds.is_over = true;
+        let kept = std::mem::take(&mut holds.kept);
+        drop(holds);
+        drop(kept);
+    }
+}
+
+/// Locks a mutex, also after a panic.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns `call` with what it returns to JavaScript.

@@ -1,7 +1,7 @@
 //! What JavaScript asks for, as requests of the bridge. Times are in seconds.
 
 use leasehold::Error;
-use leasehold_bridge::{Breaking, Campaign, LockRequest, OnceRequest, Options, Target, Wait, span};
+use leasehold_bridge::{Breaking, Campaign, OnceRequest, Options, Wait, span};
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
@@ -13,11 +13,6 @@ use napi_derive::napi;
     reason = "a buffer of JavaScript has none"
 )]
 pub struct Settings {
-    /// The names of the locks; one, unless it is a set.
-    pub names: Vec<String>,
-    pub is_set: Option<bool>,
-    pub permits: Option<u32>,
-    pub is_try: Option<bool>,
     pub ttl: Option<f64>,
     pub wait: Option<f64>,
     pub max_hold: Option<f64>,
@@ -31,44 +26,30 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn lock(mut self) -> Result<LockRequest, Error> {
-        let options = self.options()?;
-        let target = match self.permits {
-            _ if self.is_set == Some(true) => Target::Set(self.names),
-            Some(permits) => Target::Permit(self.name(), permits),
-            None => Target::Lock(self.name()),
-        };
-        Ok(LockRequest { target, options })
-    }
-
-    pub(crate) fn once(mut self) -> Result<OnceRequest, Error> {
+    pub(crate) fn once(self, name: String, is_try: bool) -> Result<OnceRequest, Error> {
         Ok(OnceRequest {
-            options: self.options()?,
-            name: self.name(),
+            options: self.options(is_try)?,
+            name,
             payload: self.payload.map(Vec::from).unwrap_or_default(),
             retention: self.retention.map(span).transpose()?,
         })
     }
 
-    pub(crate) fn campaign(mut self) -> Result<Campaign, Error> {
+    pub(crate) fn campaign(self, name: String) -> Result<Campaign, Error> {
         Ok(Campaign {
-            options: self.options()?,
-            name: self.name(),
+            options: self.options(false)?,
+            name,
             value: self.value.unwrap_or_default(),
             poll_interval: self.poll_interval.map(span).transpose()?,
         })
     }
 
-    fn name(&mut self) -> String {
-        self.names.pop().unwrap_or_default()
-    }
-
-    fn options(&self) -> Result<Options, Error> {
+    pub(crate) fn options(&self, is_try: bool) -> Result<Options, Error> {
         Ok(Options {
             ttl: self.ttl.map(span).transpose()?,
-            wait: match self.is_try {
-                Some(true) => Wait::Try,
-                _ => Wait::of_seconds(self.wait)?,
+            wait: match is_try {
+                true => Wait::Try,
+                false => Wait::of_seconds(self.wait)?,
             },
             max_hold: self.max_hold.map(span).transpose()?,
             lock_delay: self.lock_delay.map(span).transpose()?,

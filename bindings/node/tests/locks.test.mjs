@@ -140,7 +140,10 @@ test("wrong arguments are refused before the store is asked", async () => {
   await assert.rejects(closed.lock("a", { ttl: "5" }), /ttl is "5", not a number of milliseconds/);
   await assert.rejects(closed.lock("a", { ttl: -1 }), TypeError);
   await assert.rejects(closed.semaphore("a", 0), TypeError);
+  await assert.rejects(closed.semaphore("a"), /permits is null, not a whole number/);
   await assert.rejects(closed.lockAll("a"), TypeError);
+  await assert.rejects(closed.lockAll([1]), TypeError);
+  await assert.rejects(closed.lock("a", 5000), /settings is 5000, not an object/);
   await assert.rejects(closed.using("a", {}), TypeError);
   await assert.rejects(closed.lock(""), { code: "LEASEHOLD_INVALID_INPUT" });
   await assert.rejects(closed.breakLock("a", -1), TypeError);
