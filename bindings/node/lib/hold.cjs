@@ -77,18 +77,25 @@ class Hold {
   }
 }
 
-/** Returns a controller that aborts its signal when the lock is lost. It does not keep `native` from being collected. */
+/** Returns a controller that aborts its signal when the lock is lost. */
 function watch(native) {
   const controller = new AbortController();
-  const { names: [name], lostReason } = native;
-  const abort = (reason) => controller.abort(lostError(name, reason));
-  if (lostReason) {
-    abort(lostReason);
-  } else {
-    const ended = calls.start((loop, id) => native.ended(loop, id), undefined, true);
-    ended.then((reason) => reason && abort(reason), () => {});
-  }
+  const [name] = native.names;
+  const { lostReason } = native;
+  if (lostReason) controller.abort(lostError(name, lostReason));
+  else abortAtLoss(controller, name, endOf(native));
   return controller;
+}
+
+// Functions of their own: what one of their closures used would stay as long as the other, and so the garbage collector
+// would never find a guard that is watched.
+function endOf(native) {
+  return calls.begin((loop, id) => native.ended(loop, id), undefined, true);
+}
+
+async function abortAtLoss(controller, name, ended) {
+  const { text: reason } = await ended;
+  if (reason) controller.abort(lostError(name, reason));
 }
 
 /** Returns the value of what the native part returned at once. */

@@ -1,16 +1,31 @@
-// Drops a guard without a release, and collects it.
+// Drops a guard without a release, and collects it: as a process, or as a worker thread that then stays.
 import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { parentPort, workerData } from "node:worker_threads";
 import { connect } from "leasehold";
 
-const locks = connect(process.argv[2]);
-process.on("warning", (warning) => console.log(warning.name, warning.code));
-await locks.lock("forgotten");
-const released = await locks.lock("released");
-await released.release();
-let warned = false;
-process.on("warning", () => (warned = true));
-while (!warned) {
-  globalThis.gc();
+setFlagsFromString("--expose_gc");
+const gc = runInNewContext("gc");
+const [url, name] = workerData ?? process.argv.slice(2);
+const locks = connect(url);
+let warning;
+process.on("warning", (it) => (warning = it));
+await locks.lock(name);
+await (await locks.lock("released")).release();
+const lost = await locks.lock("lost", { maxHold: 1 });
+await locks.lock(`${name}, watched`).then((guard) => void guard.signal);
+await sleep(5);
+await lost.release();
+const warnings = [];
+process.on("warning", ({ message }) => warnings.push(message));
+while (warnings.length < 2) {
+  gc();
   await sleep(5);
 }
-console.log("busy", (await locks.tryLock("forgotten")) === undefined);
+console.log(warning.name, warning.code, (await locks.tryLock(name)) === undefined);
+warnings.sort().forEach((message) => console.log(message.match(/^[^.]*/)[0]));
+if (parentPort) {
+  parentPort.postMessage("collected");
+  setInterval(() => {}, 1000);
+}
