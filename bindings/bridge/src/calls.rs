@@ -213,3 +213,132 @@ impl<S, D, T> fmt::Debug for Calls<S, D, T> {
         f.debug_struct("Calls").field("running", &count).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Signal for Arc<Count> {
+        fn signal(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A future that a test completes.
+    #[derive(Clone, Default)]
+    struct Gate(Arc<Mutex<(bool, Option<Waker>)>>);
+
+    impl Gate {
+        fn future(&self, answer: u32) -> BoxFuture<u32> {
+            let gate = self.clone();
+            Box::pin(poll_fn(move |context| {
+                let mut state = locked(&gate.0);
+                state.1 = Some(context.waker().clone());
+                match state.0 {
+                    true => Poll::Ready(Ok(answer)),
+                    false => Poll::Pending,
+                }
+            }))
+        }
+
+        fn open(&self) {
+            locked(&self.0).0 = true;
+            self.wake();
+        }
+
+        fn wake(&self) {
+            let waker = locked(&self.0).1.clone();
+            waker.expect("it was polled").wake();
+        }
+    }
+
+    type Tested = (Arc<Count>, Calls<Arc<Count>, &'static str, u32>);
+
+    fn calls() -> Tested {
+        let count = Arc::new(Count::default());
+        (Arc::clone(&count), Calls::new(count))
+    }
+
+    fn begin(calls: &Calls<Arc<Count>, &'static str, u32>, gate: &Gate, data: &'static str) -> u64 {
+        match calls.start(gate.future(7), data) {
+            Started::Pending(number) => number,
+            Started::Done(..) => panic!("the gate is closed"),
+        }
+    }
+
+    fn run(calls: &Calls<Arc<Count>, &'static str, u32>) -> Vec<(&'static str, u32)> {
+        let mut ended = Vec::new();
+        let ran: Result<(), Error> = calls.run(|data, answer| {
+            ended.push((data, answer?));
+            Ok(())
+        });
+        ran.unwrap();
+        ended
+    }
+
+    #[test]
+    fn batch_of_answers_is_one_signal() {
+        let (count, calls) = calls();
+        let gates = [Gate::default(), Gate::default()];
+        for (gate, data) in gates.iter().zip(["a", "b"]) {
+            begin(&calls, gate, data);
+        }
+        gates.iter().for_each(Gate::open);
+        gates[0].wake();
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        assert_eq!(run(&calls), [("a", 7), ("b", 7)]);
+        assert!(calls.is_empty() && run(&calls).is_empty());
+    }
+
+    #[test]
+    fn woken_call_without_an_answer_stays() {
+        let (count, calls) = calls();
+        let gate = Gate::default();
+        begin(&calls, &gate, "a");
+        for round in 1..3 {
+            gate.wake();
+            assert!(run(&calls).is_empty());
+            assert_eq!((calls.len(), count.0.load(Ordering::Relaxed)), (1, round));
+        }
+        gate.open();
+        assert_eq!(run(&calls), [("a", 7)]);
+    }
+
+    #[test]
+    fn ready_call_ends_at_its_start() {
+        let (_, calls) = calls();
+        let started = calls.start(Box::pin(async { Ok(3) }), "a");
+        assert!(matches!(started, Started::Done("a", Ok(3))));
+        assert!(calls.is_empty());
+    }
+
+    #[test]
+    fn cancelled_call_never_ends() {
+        let (_, calls) = calls();
+        let gate = Gate::default();
+        let number = begin(&calls, &gate, "a");
+        gate.open();
+        assert_eq!(calls.cancel(number), Some("a"));
+        assert_eq!(calls.cancel(number), None);
+        assert!(run(&calls).is_empty());
+    }
+
+    #[test]
+    fn call_after_a_failed_completion_stays_woken() {
+        let (count, calls) = calls();
+        let gates = [Gate::default(), Gate::default()];
+        for (gate, data) in gates.iter().zip(["a", "b"]) {
+            begin(&calls, gate, data);
+            gate.open();
+        }
+        assert_eq!(calls.run(|data, _| Err(data)), Err("a"));
+        assert_eq!(count.0.load(Ordering::Relaxed), 2);
+        assert_eq!(run(&calls), [("b", 7)]);
+    }
+}

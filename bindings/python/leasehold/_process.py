@@ -37,6 +37,8 @@ def at_end(forget: Callable[[], object]) -> None:
 
 @atexit.register
 def _end() -> None:
+    if not any(client.is_used for client in list(_clients)):
+        return
     end_in_this_thread()
     for forget in _at_end:
         forget()

@@ -4,6 +4,7 @@ mod lock_files;
 mod node;
 mod npm;
 mod python;
+mod python_tools;
 mod wheel;
 
 use std::path::PathBuf;

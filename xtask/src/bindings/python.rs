@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::python_tools::{PACKAGES, source, venv};
 use super::{cargo_bindings, folder, wheel};
 use crate::python::Venv;
 use crate::setup;
@@ -18,31 +19,6 @@ const SKIPPED: [&str; 6] = [
     "moto",
     "systemd",
     "prometheus",
-];
-
-/// The tools, and the libraries that the tests use. `hatchling` unpacks the sources of redis-py.
-const PACKAGES: [&str; 21] = [
-    "maturin==1.16.0",
-    "ziglang==0.15.2",
-    "pytest==9.2.0",
-    "pytest-asyncio==1.5.0",
-    "pytest-timeout==2.4.0",
-    "mypy==2.4.1",
-    "pyright==1.1.414",
-    "hatchling==1.33.0",
-    "redis==8.1.0",
-    "anyio==4.16.0",
-    "uvloop==0.23.0",
-    "gunicorn==27.0.1",
-    "celery==5.7.0",
-    "Django==5.2.19",
-    "fastapi==0.165.0",
-    "httpx==0.28.1",
-    "APScheduler==3.11.3",
-    "pottery==3.0.1",
-    "python-redis-lock==4.0.1",
-    "redlock-py==1.0.8",
-    "filelock==4.3.1",
 ];
 
 /// Builds the binding, tests it, and packs it for this platform.
@@ -72,14 +48,6 @@ pub(super) fn run(workspace: &Workspace) -> Result<(), String> {
         let wheel = wheel::build(workspace, &wheel::Build::Release)?;
         wheel::check(workspace, &wheel)
     })
-}
-
-pub(super) fn venv(workspace: &Workspace) -> Venv {
-    Venv::new(folder(workspace).join("python-venv"), PACKAGES)
-}
-
-pub(super) fn source(workspace: &Workspace) -> PathBuf {
-    workspace.root().join("bindings/python")
 }
 
 /// Returns a call of a program of the environment, in the folder of the package.

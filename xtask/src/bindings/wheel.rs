@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{folder, python};
+use super::folder;
+use super::python_tools::{source, venv};
 use crate::package::{Program, Wheels, add_target, make_anew, write_licenses};
 use crate::python::Venv;
 use crate::step::{answer, step, succeed};
@@ -29,7 +30,7 @@ const PLATFORMS: [Build; 4] = [
 
 /// Builds a wheel, and returns its path.
 pub(super) fn build(workspace: &Workspace, build: &Build) -> Result<PathBuf, String> {
-    let venv = python::venv(workspace);
+    let venv = venv(workspace);
     let to = match build {
         Build::Debug => folder(workspace).join("wheels/debug"),
         Build::Release => folder(workspace).join("wheels/here"),
@@ -41,7 +42,7 @@ pub(super) fn build(workspace: &Workspace, build: &Build) -> Result<PathBuf, Str
     maturin
         .args(["build", "--quiet", "--locked", "--out"])
         .arg(&to)
-        .current_dir(python::source(workspace))
+        .current_dir(source(workspace))
         .env("CARGO_TARGET_DIR", folder(workspace))
         .env(AS_EXTENSION, "1")
         .stdin(Stdio::null());
@@ -79,7 +80,7 @@ fn write_all_licenses(workspace: &Workspace, build: &Build) -> Result<(), String
         Build::Zig(target, _) => (Some(&wheels), &[target]),
         Build::Debug | Build::Release => (None, &[]),
     };
-    let to = python::source(workspace).join("licenses");
+    let to = source(workspace).join("licenses");
     make_anew(&to)?;
     write_licenses(workspace, &program, zig, targets, &to)
 }
@@ -87,7 +88,7 @@ fn write_all_licenses(workspace: &Workspace, build: &Build) -> Result<(), String
 /// Builds the wheels of all platforms, and checks that for this machine.
 pub(super) fn build_all(workspace: &Workspace) -> Result<(), String> {
     step("wheels: tools", || {
-        python::venv(workspace).install()?;
+        venv(workspace).install()?;
         Wheels::of(workspace).install()?;
         PLATFORMS.iter().try_for_each(|platform| match platform {
             Build::Zig(target, _) => add_target(target),
