@@ -25,7 +25,7 @@ pub struct Calls<S, D, T> {
     running: Mutex<Running<D, T>>,
 }
 
-/// What became of a call at its first poll.
+/// The state of a call after its first poll.
 #[derive(Debug)]
 pub enum Started<D, T> {
     /// It has ended.

@@ -40,7 +40,7 @@ pub struct LeaderFields {
     pub since: f64,
 }
 
-/// A change that an observer sees. Without a leader and an error, nobody leads.
+/// A change that an observer sees. Without a leader and an error, there is no leader.
 #[derive(Clone, Debug, Serialize)]
 pub struct Change {
     /// Who leads now.

@@ -133,7 +133,8 @@ class Lock(LockBase[Guard]):
 
     def __call__(self, function: F) -> F:
         """Decorates a function: each call holds the lock."""
-        if function.__code__.co_flags & 0x80:  # inspect.CO_COROUTINE
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & 0x80:  # inspect.CO_COROUTINE
             raise TypeError("a coroutine needs a lock of leasehold.aio")
 
         @functools.wraps(function)
@@ -322,8 +323,17 @@ class Client(ClientBase[Lock, Once, Election]):
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except LeaseholdError:
+            if error is None:
+                raise
 
 
 def connect(url: str | Sequence[str], *, label: str | None = None) -> Client:

@@ -434,8 +434,17 @@ class Client(ClientBase[Lock, Once, Election]):
     async def __aenter__(self) -> Client:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self.close()
+        except LeaseholdError:
+            if error is None:
+                raise
 
 
 def connect(url: str | Sequence[str], *, label: str | None = None) -> Client:

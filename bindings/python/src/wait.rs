@@ -73,7 +73,7 @@ fn ends_elsewhere() -> bool {
         .is_some_and(|it| *it != thread::current().id())
 }
 
-/// Parks this thread for ever if the interpreter ends in another one.
+/// Parks this thread until the process is gone, if the interpreter ends in another one.
 pub(crate) fn park_if_ending() {
     while ends_elsewhere() {
         thread::park();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import multiprocessing
 import pickle
 from concurrent.futures import ProcessPoolExecutor
@@ -83,6 +84,24 @@ def test_wrong_password_is_refused(redis: Redis, name: str) -> None:
         with pytest.raises(leasehold.Refused) as refused:
             client.lock(name).acquire(wait=5)
     assert "wrong@" not in str(refused.value) and not refused.value.retryable
+
+
+def test_error_of_the_block_wins_over_that_of_close(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = functools.partialmethod(leasehold.Client.close, 0.1)
+    monkeypatch.setattr(leasehold.Client, "close", close)
+    server = Redis()
+    try:
+        with pytest.raises(ZeroDivisionError):
+            with leasehold.connect(server.url) as client:
+                guard = client.lock(name).acquire()
+                server.freeze()
+                raise ZeroDivisionError
+        assert guard.lost_reason == "closed"
+    finally:
+        server.thaw()
+        server.stop()
 
 
 def test_missing_feature_is_unsupported(folder_url: str, name: str) -> None:
