@@ -115,7 +115,7 @@ def on_loop(measure: Callable[..., Awaitable[float]], library: str, *arguments: 
                         pass
 
                 return await measure(cycle, *arguments)
-        async with redis.asyncio.Redis.from_url(URL) as shared:
+        async with redis.asyncio.Redis.from_url(URL, max_connections=2 * WAITERS) as shared:
 
             async def cycle(name: str) -> None:
                 if library == "redis-py":

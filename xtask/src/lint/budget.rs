@@ -21,7 +21,8 @@ const BUDGET: [(&str, usize, usize); 17] = [
     ("crates/leasehold-testkit", 10500, 1900),
     ("crates/leasehold-types", 2350, 600),
     ("crates/leasehold-zookeeper", 4450, 2400),
-    ("xtask", 3450, 650),
+    // The wheels of Python and the packages of npm, for four platforms.
+    ("xtask", 4250, 650),
 ];
 
 /// A number this far above what is there buys nothing: lower it.
