@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import sys
 import weakref
 from typing import Callable
 
-from ._leasehold import Client, end_in_this_thread, wait_for_other_threads
-from .errors import LeaseholdError
+from ._leasehold import Client, EventLoop, end_in_this_thread, wait_for_other_threads
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 _in_child: list[Callable[[], object]] = []
 _at_end: list[Callable[[], object]] = []
 
 EXIT_LIMIT = 2.0
-"""How many seconds the end of the process may wait for the store, for each client."""
+"""How many seconds the end of the process waits for the stores."""
 
 
 def register(client: Client) -> None:
@@ -44,17 +44,34 @@ def _end() -> None:
         forget()
     close_all()
     wait_for_other_threads(EXIT_LIMIT / 4)
-    close_all()  # waits for what the other threads gave back
+    close_all(EXIT_LIMIT / 4)  # waits for what the other threads gave back
 
 
-def close_all() -> None:
-    """Closes all clients: their waits end and their locks are free, instead of after a TTL."""
-    for client in list(_clients):
-        if client.is_used:
-            try:
-                client.close(EXIT_LIMIT).wait()
-            except LeaseholdError:
-                pass  # the locks end with their TTL
+def close_all(limit: float = EXIT_LIMIT) -> None:
+    """Closes all clients at once: their waits end and their locks are free, instead of after a TTL."""
+    calls, answers = EventLoop(), select.poll()
+    answers.register(calls.fileno(), select.POLLIN)
+    closing = [_Closing(client, limit, calls) for client in list(_clients) if client.is_used]
+    while not all(it.has_ended for it in closing):
+        answers.poll()
+        calls.run()
+
+
+class _Closing:
+    """A client that is being closed: stands for the future of its answer."""
+
+    def __init__(self, client: Client, limit: float, calls: EventLoop) -> None:
+        self.has_ended = False
+        client.close(limit).start(calls, self)
+
+    def done(self) -> bool:
+        return self.has_ended
+
+    def set_result(self, result: object) -> None:
+        self.has_ended = True
+
+    def set_exception(self, error: BaseException) -> None:
+        self.has_ended = True  # its locks end with their TTL
 
 
 class _Children:

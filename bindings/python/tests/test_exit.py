@@ -86,12 +86,17 @@ def test_killed_process_frees_after_its_ttl(
 def test_unreachable_store_delays_the_end_little(name: str) -> None:
     server = Redis()
     try:
-        text = BEGIN + "print('held'); sys.stdin.readline()"
+        text = BEGIN + """
+more = [leasehold.connect(url) for _ in range(4)]
+guards = [client.lock(f"{name}/{number}").acquire() for number, client in enumerate(more)]
+print('held')
+sys.stdin.readline()
+"""
         with Program(text, server.url, name) as program:
             assert program.line() == "held"
             server.freeze()
             program.tell()
-            code, _, errors = program.end(10)
+            code, _, errors = program.end(6)
             assert (code, errors) == (0, "")
     finally:
         server.thaw()
