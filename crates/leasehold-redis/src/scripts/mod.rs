@@ -26,8 +26,12 @@ impl Script {
 
     /// Returns the name under which a server stores the script.
     pub fn sha1(&self) -> &str {
-        let digest = || Sha1::from(self.text).digest().to_string();
-        self.sha1.get_or_init(digest)
+        if let Some(sha1) = self.sha1.get() {
+            return sha1;
+        }
+        // Before the cell is locked: in a forked child it would stay locked if a thread of the parent was at it.
+        let digest = Sha1::from(self.text).digest().to_string();
+        self.sha1.get_or_init(|| digest)
     }
 }
 
