@@ -21,7 +21,7 @@ class Guard extends Hold {
   }
 
   intoHandle() {
-    const handle = orThrow(this._native.intoHandle());
+    const handle = orThrow(this._native.detach());
     this._end(() => ({ text: "still_held" }));
     return handle;
   }

@@ -198,7 +198,7 @@ impl Client {
 /// Closes all of the clients together, and blocks until their stores have confirmed that or the time is over: for the end
 /// of a thread.
 #[napi]
-pub(crate) fn close_now(clients: Vec<ClassInstance<'_, Client>>, limit: f64) {
+pub fn close_now(clients: Vec<ClassInstance<'_, Client>>, limit: f64) {
     let Ok(limit) = span(limit) else { return };
     let closing = clients.iter().map(|client| -> BoxFuture<()> {
         // A close that is under way is polled no more. This one ends what is left of it.

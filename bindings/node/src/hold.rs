@@ -74,7 +74,6 @@ impl Hold {
 
     /// A fence is at most 2^53 - 1, so a number of JavaScript is exact.
     #[napi(getter)]
-    #[expect(clippy::cast_precision_loss, reason = "at most 2^53 - 1")]
     pub fn fences(&self) -> Vec<f64> {
         self.held.fences().map(|(_, fence)| fence as f64).collect()
     }
@@ -108,7 +107,7 @@ impl Hold {
     }
 
     #[napi]
-    pub fn into_handle(&self) -> Answer {
+    pub fn detach(&self) -> Answer {
         self.held.into_handle().into()
     }
 }

@@ -107,11 +107,6 @@ impl Loop {
     /// Drops a call, which withdraws its request from the store.
     #[napi]
     pub fn cancel(&self, number: f64) {
-        #[expect(
-            clippy::cast_sign_loss,
-            clippy::cast_possible_truncation,
-            reason = "a number that `begin` returned"
-        )]
         self.calls.cancel(number as u64);
     }
 
@@ -154,7 +149,6 @@ impl Loop {
             Err(error) => return Either::B(self.ended(id, Err(error))),
         };
         match self.calls.start(call, id) {
-            #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls")]
             Started::Pending(number) => Either::A(number as f64),
             Started::Done(id, answer) => Either::B(self.ended(id, answer)),
         }

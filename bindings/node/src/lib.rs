@@ -1,7 +1,7 @@
 //! The native part of the npm package `leasehold`. Programs see the JavaScript in `lib/`, which makes promises, signals and
 //! errors of what this part returns.
 
-mod client;
-mod hold;
-mod js_loop;
-mod settings;
+pub mod client;
+pub mod hold;
+pub mod js_loop;
+pub mod settings;

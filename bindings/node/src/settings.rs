@@ -71,11 +71,6 @@ pub struct BreakSettings {
 }
 
 impl From<BreakSettings> for Breaking {
-    #[expect(
-        clippy::cast_sign_loss,
-        clippy::cast_possible_truncation,
-        reason = "JavaScript has checked the fence"
-    )]
     fn from(settings: BreakSettings) -> Self {
         Self {
             name: settings.name,
