@@ -3,7 +3,9 @@ import { connect } from "leasehold";
 
 const locks = connect(process.argv[2]);
 const guard = await locks.lock("unobserved", { maxHold: 20 });
-guard.signal.addEventListener("abort", () => console.log("lost", guard.lostReason));
+const lost = () => console.log("lost", guard.lostReason);
+if (guard.signal.aborted) lost();
+else guard.signal.addEventListener("abort", lost);
 const watched = await locks.lock("watched", { maxHold: 20 });
 void watched.signal;
 await locks.lock("unwatched", { maxHold: 20 });
