@@ -44,6 +44,11 @@ def test_program_of_the_page_runs(
         assert printed == output
 
 
+def test_readme_shows_the_first_program() -> None:
+    first = next(text for language, text in blocks() if language == "python")
+    assert f"```python\n{first}```" in (ROOT / "README.md").read_text()
+
+
 def test_page_has_all_recipes() -> None:
     page = {text for language, text in blocks() if language == "python"}
     recipes = [path for path in RECIPES.rglob("*.py") if path.read_text()]

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 /// For each crate, the most lines of its code, and of its tests and examples. A larger number is a line of the commit that
 /// says what it buys.
 const BUDGET: [(&str, usize, usize); 17] = [
-    ("bench", 4000, 400),
-    ("crates/leasehold", 8550, 8500),
+    ("bench", 4050, 400),
+    ("crates/leasehold", 8650, 8650),
     ("crates/leasehold-cli", 15100, 13050),
     ("crates/leasehold-credentials", 850, 500),
     ("crates/leasehold-etcd", 4800, 2550),
     ("crates/leasehold-fakeredis", 2400, 950),
-    ("crates/leasehold-file", 3650, 4050),
+    ("crates/leasehold-file", 3700, 4050),
     ("crates/leasehold-model", 900, 250),
-    ("crates/leasehold-postgres", 3550, 2800),
+    ("crates/leasehold-postgres", 3550, 2850),
     ("crates/leasehold-quorum", 7600, 7400),
     ("crates/leasehold-redis", 8650, 11550),
     ("crates/leasehold-simulation", 5150, 900),
