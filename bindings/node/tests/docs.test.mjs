@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { before, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { connect } from "leasehold";
 import { Program } from "./support/programs.mjs";
 import { folder, serve } from "./support/servers.mjs";
@@ -43,6 +43,12 @@ for (const text of ["error.code", "maxHold: 200", "memory:tests"]) {
     assert.equal(program.err, "");
   });
 }
+
+test("readme shows the first program", () => {
+  const readme = new URL("../README.md", pathToFileURL(process.env.LEASEHOLD_TEST_PAGE));
+  const first = blocks.find((block) => block.language === "js").text;
+  assert.ok(readFileSync(readme, "utf8").includes("```js\n" + first + "```"));
+});
 
 test("every program of the page is run by a test", () => {
   const languages = blocks.map((block) => block.language);
