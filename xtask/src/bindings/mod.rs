@@ -73,11 +73,6 @@ fn cargo_bindings(workspace: &Workspace, words: &str) -> Command {
     let mut command = cargo(workspace, words);
     command
         .current_dir(workspace.root().join("bindings"))
-        .env("CARGO_TARGET_DIR", builds(workspace));
+        .env("CARGO_TARGET_DIR", folder(workspace));
     command
-}
-
-/// Returns the folder of what cargo builds.
-fn builds(workspace: &Workspace) -> PathBuf {
-    folder(workspace).join("cargo")
 }

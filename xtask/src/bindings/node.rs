@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{builds, cargo_bindings, folder};
+use super::{cargo_bindings, folder};
 use crate::package::{copy, make_anew, read};
 use crate::setup;
 use crate::step::{answer, cargo, step, succeed};
@@ -116,7 +116,7 @@ fn lay_out(workspace: &Workspace, name: &str, profile: &str) -> Result<PathBuf, 
     let tests = tests(workspace);
     let package = tests.join("node_modules/leasehold");
     copy_package(workspace, &package)?;
-    let built = builds(workspace).join(profile).join("libleasehold_node.so");
+    let built = folder(workspace).join(profile).join("libleasehold_node.so");
     copy(&built, &package.join("leasehold.node"))?;
     copy_all(&source(workspace).join(name), &tests.join(name))?;
     Ok(tests.join(name))

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{builds, cargo_bindings, folder, node};
+use super::{cargo_bindings, folder, node};
 use crate::package::{Program, Wheels, add_target, copy, make_anew, read, write, write_licenses};
 use crate::step::{answer, step, succeed};
 use crate::workspace::Workspace;
@@ -60,7 +60,7 @@ pub(super) fn pack_here(workspace: &Workspace) -> Result<(), String> {
         let words = "build --release --locked --package leasehold-node";
         succeed(&mut cargo_bindings(workspace, words))
     })?;
-    let built = builds(workspace).join("release/libleasehold_node.so");
+    let built = folder(workspace).join("release/libleasehold_node.so");
     step("npm: pack", || {
         make_anew(&packed(workspace))?;
         pack_platform(workspace, platform, &built, None)?;
@@ -101,7 +101,7 @@ fn build_with_zig(
             .arg(platform.target)
             .env("RUSTFLAGS", "-C target-feature=-crt-static"),
     };
-    let builds = builds(workspace);
+    let builds = folder(workspace);
     build
         .current_dir(workspace.root().join("bindings"))
         .env("CARGO_TARGET_DIR", &builds);

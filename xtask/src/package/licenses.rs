@@ -27,6 +27,12 @@ const NAMES: [&str; 6] = [
 /// Crates without such a file, and a crate of the same repository that has it.
 const SAME_AS: [(&str, &str); 1] = [("tonic-prost", "tonic")];
 
+/// Crates whose repository has a license that they leave out, and a copy of it here.
+const COPIES: [(&str, &str); 2] = [
+    ("napi", "packaging/licenses/napi.txt"),
+    ("napi-sys", "packaging/licenses/napi.txt"),
+];
+
 /// Licenses within the package of Zig, whose linker links these parts.
 const OF_ZIG: [(&str, &str); 3] = [
     ("LICENSE", "zig.txt"),
@@ -59,7 +65,11 @@ pub(crate) fn write_all(
     }
     write(
         &to.join("crates.txt"),
-        &of_crates(program.name, &linked(workspace, program, targets)?)?,
+        &of_crates(
+            workspace,
+            program.name,
+            &linked(workspace, program, targets)?,
+        )?,
     )?;
     let rust = answer(Command::new("rustc").args(["--print", "sysroot"]));
     let rust = PathBuf::from(rust.ok_or("`rustc --print sysroot` failed")?);
@@ -111,12 +121,21 @@ fn linked(
 }
 
 /// Returns each different license of `crates`, below the crates that have it.
-fn of_crates(program: &str, crates: &BTreeSet<Crate>) -> Result<String, String> {
+fn of_crates(
+    workspace: &Workspace,
+    program: &str,
+    crates: &BTreeSet<Crate>,
+) -> Result<String, String> {
     let mut owners: BTreeMap<String, BTreeSet<&Crate>> = BTreeMap::new();
     for one in crates {
         let same = SAME_AS.iter().find(|(name, _)| *name == one.name);
         let same = same.and_then(|(_, name)| crates.iter().find(|it| it.name == *name));
-        for text in texts(&folder(same.unwrap_or(one))?)? {
+        let copy = COPIES.iter().find(|(name, _)| *name == one.name);
+        let found = match copy {
+            Some((_, path)) => BTreeSet::from([read(&workspace.root().join(path))?]),
+            None => texts(&folder(same.unwrap_or(one))?)?,
+        };
+        for text in found {
             owners.entry(text).or_default().insert(one);
         }
     }
