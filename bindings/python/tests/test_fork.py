@@ -109,11 +109,12 @@ def work(number):
 threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
 for thread in threads:
     thread.start()
+time.sleep(float(sys.argv[3]))
 for number in range(forks):
     pid = os.fork()
     if pid == 0:
         try:
-            with locks.lock(f"storm/child/{number}", wait=20):
+            with locks.lock(f"storm/child/{os.getpid()}", wait=20):
                 os._exit(0)
         except BaseException as error:
             os.write(2, repr(error).encode())
@@ -135,8 +136,13 @@ print("done")
 
 def test_forks_beside_busy_threads_never_hang(redis: Redis) -> None:
     forks = os.environ.get("LEASEHOLD_TEST_FORKS", "150")
-    code, output, errors = Program(STORM, redis.url, forks).end(600)
-    assert (code, output, errors) == (0, "done\n", "")
+    assert Program(STORM, redis.url, forks, "0").end(600) == (0, "done\n", "")
+
+
+@pytest.mark.parametrize("delay", [0, 0.0005, 0.001, 0.0015, 0.002, 0.003])
+def test_fork_during_the_first_calls_never_hangs(delay: float, redis: Redis) -> None:
+    for _ in range(2):
+        assert Program(STORM, redis.url, "1", str(delay)).end() == (0, "done\n", "")
 
 
 FOLDER = """
