@@ -115,11 +115,6 @@ impl LazyClient {
         locked(&self.state).client().is_some()
     }
 
-    /// Returns whether the client was closed.
-    pub fn is_closed(&self) -> bool {
-        matches!(&*locked(&self.state), State::Closed(_))
-    }
-
     /// Closes the client: ends its calls, releases its locks, and waits for the confirmations for at most `limit`. Returns
     /// the work, which is empty for a client that this process has not opened. It begins at the first poll.
     pub fn close(&self, limit: Duration) -> BoxFuture<()> {

@@ -172,21 +172,6 @@ impl Held {
         }))
     }
 
-    /// Like [`ended`](Self::ended), but never resolves after a release.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Closed`] after a release.
-    pub fn lost(&self) -> Result<BoxFuture<&'static str>, Error> {
-        let ended = self.ended()?;
-        Ok(Box::pin(async move {
-            match ended.await? {
-                Some(reason) => Ok(reason),
-                None => std::future::pending().await,
-            }
-        }))
-    }
-
     /// Renews the lease now.
     ///
     /// # Errors
