@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
@@ -85,11 +86,14 @@ def test_contenders_exclude_each_other_despite_a_death(
 ) -> None:
     path = tmp_path / "counter"
     path.write_text("0 0")
-    with Program(VICTIM, url, name) as victim:
+    with contextlib.ExitStack() as programs:
+        victim = programs.enter_context(Program(VICTIM, url, name))
         fence = int(victim.line())
         path.write_text(f"0 {fence}")
-        kinds = ["threads", "asyncio"] * 2
-        workers = [Program(WORKER, url, name, str(path), "24", kind) for kind in kinds]
+        workers = [
+            programs.enter_context(Program(WORKER, url, name, str(path), "24", kind))
+            for kind in ["threads", "asyncio"] * 2
+        ]
         victim.process.kill()
         victim.process.wait()
         commands = run_commands(url, name, path)
