@@ -49,7 +49,7 @@ Usage: cargo xtask COMMAND
                                 random programs under random faults, on each store
   bench    [--quick] [SECTION]...   compares with other libraries; `report` writes
   instructions [--record | --profile] [NAME]...      counts instructions of hot paths
-  bindings [python|node [--all-platforms]] | node --bench
+  bindings [python|node] [--quick | --all-platforms | --bench]
                                 builds, tests and packs the bindings for other languages
   package  [x86_64|aarch64]...  builds and checks the packages of the command
   platforms                     builds programs for macOS and Windows

