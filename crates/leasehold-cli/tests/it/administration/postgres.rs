@@ -42,7 +42,7 @@ fn schema_is_created_once_by_init() {
     let second = sandbox.run("init").succeeds().stdout;
     assert!(second.starts_with("nothing to do: "), "{second}");
     let third = sandbox.run("init --json").json();
-    assert_fields(&third, json!({"schema_version": 3, "version_before": 3}));
+    assert_fields(&third, json!({"schema_version": 4, "version_before": 4}));
     sandbox.run("run -n x true").succeeds();
     sandbox.run("members").fails(64, &["is no quorum"]);
 }
