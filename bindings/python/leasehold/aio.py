@@ -38,12 +38,14 @@ _loops: weakref.WeakKeyDictionary[
 _process.in_forked_child(_loops.clear)
 
 
-@_process.at_end
 def _end_calls() -> None:
     for known in list(_loops.values()):
         calls = known()
         if calls is not None:
             calls.clear()
+
+
+_process.at_end(_end_calls)
 
 
 def _calls_of(loop: asyncio.AbstractEventLoop) -> _leasehold.EventLoop:
