@@ -1,4 +1,4 @@
-//! Lets the linker leave the symbols of Node open.
+//! Tells the linker that Node defines the missing symbols.
 
 fn main() {
     napi_build::setup();

@@ -42,7 +42,7 @@ pub struct LeaderFields {
 
 /// A change that an observer sees. Without a leader and an error, there is no leader.
 #[derive(Clone, Debug, Serialize)]
-pub struct Change {
+pub struct LeaderChangeFields {
     /// Who leads now.
     pub leader: Option<LeaderFields>,
     /// Why the leader is not known.
@@ -96,7 +96,7 @@ impl Watch {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`] while another call waits.
-    pub fn next(&self) -> Result<BoxFuture<Option<Change>>, Error> {
+    pub fn next(&self) -> Result<BoxFuture<Option<LeaderChangeFields>>, Error> {
         let Some(watch) = locked(&self.watch).take() else {
             let text =
                 "another call waits for the next change; give each reader a watch of its own";
@@ -110,7 +110,7 @@ impl Watch {
             let Some(watch) = &mut lent.watch else {
                 return Ok(None);
             };
-            Ok(watch.next().await.map(Change::of))
+            Ok(watch.next().await.map(LeaderChangeFields::of))
         }))
     }
 }
@@ -139,7 +139,7 @@ impl LeaderFields {
     }
 }
 
-impl Change {
+impl LeaderChangeFields {
     fn of(change: LeaderChange) -> Self {
         let (leader, error) = match change {
             LeaderChange::Leads(leader) => (Some(LeaderFields::of(&leader)), None),

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub use calls::{Calls, Signal, Started};
 pub use client::LazyClient;
-pub use election::{Campaign, Change, LeaderFields, Watch};
+pub use election::{Campaign, LeaderChangeFields, LeaderFields, Watch};
 pub use error::{ErrorFields, released_before};
 pub use held::Held;
 pub use inspect::{
@@ -27,7 +27,7 @@ pub use inspect::{
     WaiterFields,
 };
 pub use once::{OnceFields, OnceRequest, OnceStep};
-pub use request::{LockRequest, Options, Target, Wait};
+pub use request::{AcquireRequest, Options, Target, Wait};
 
 use leasehold::{Error, ErrorKind, ReleaseOutcome};
 

@@ -8,7 +8,7 @@ use crate::{BoxFuture, Held};
 
 /// A request for a lock, a permit, or several locks.
 #[derive(Clone, Debug)]
-pub struct LockRequest {
+pub struct AcquireRequest {
     /// What to acquire.
     pub target: Target,
     /// How to acquire and hold it.
@@ -94,7 +94,7 @@ macro_rules! acquire {
     }};
 }
 
-impl LockRequest {
+impl AcquireRequest {
     /// Acquires it with `client`. The work begins at the first poll, and dropping it withdraws the request.
     pub fn acquire(self, client: &Client) -> BoxFuture<Option<Held>> {
         let options = self.options;

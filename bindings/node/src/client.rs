@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use leasehold::Error;
 use leasehold_bridge::{
-    BoxFuture, Breaking, HolderFields, LazyClient, LockRequest, OnceFields, OnceStep, Target, span,
+    AcquireRequest, BoxFuture, Breaking, HolderFields, LazyClient, OnceFields, OnceStep, Target,
+    span,
 };
 use napi::bindgen_prelude::{AsyncTask, ClassInstance, Either};
 use napi::{Env, Task};
@@ -58,7 +59,7 @@ impl Client {
         };
         let call = || -> Call {
             let options = settings.unwrap_or_default().options(is_try)?;
-            let acquiring = LockRequest { target, options }.acquire(&self.client.get()?);
+            let acquiring = AcquireRequest { target, options }.acquire(&self.client.get()?);
             Ok(then(acquiring, |held| {
                 held.map_or(Output::Nothing, Output::Hold)
             }))

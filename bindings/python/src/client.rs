@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leasehold::Error;
 use leasehold_bridge::{
-    BoxFuture, Breaking, Campaign, LazyClient, LockRequest, OnceRequest, OnceStep, Options, Target,
-    Wait, span,
+    AcquireRequest, BoxFuture, Breaking, Campaign, LazyClient, OnceRequest, OnceStep, Options,
+    Target, Wait, span,
 };
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub(crate) struct Client(LazyClient);
 #[derive(Debug)]
 pub(crate) struct Request {
     client: Py<Client>,
-    request: LockRequest,
+    request: AcquireRequest,
 }
 
 /// A request that takes effect once.
@@ -132,7 +132,7 @@ impl Client {
         let options = options.parse().or_raise()?;
         Ok(Request {
             client: this,
-            request: LockRequest { target, options },
+            request: AcquireRequest { target, options },
         })
     }
 
