@@ -15,7 +15,7 @@ use crate::locking::attempts::Attempts;
 use crate::locking::kept_open::KeptOpen;
 use crate::locking::notifications::Notifications;
 use crate::locking::table::RequestId;
-use crate::locking::waiting::queue::{Change, WaitQueue, Waiter};
+use crate::locking::waiting::queue::{QueueChange, WaitQueue, Waiter};
 
 /// Waiters that want the same: one of them tries for all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ enum WaitEntry {
     /// The first request tries, and the queue is empty.
     FirstTry,
     Queue {
-        changes: mpsc::UnboundedSender<Change>,
+        changes: mpsc::UnboundedSender<QueueChange>,
         /// What the waiters know about the holder.
         busy: watch::Receiver<Option<Busy>>,
     },
@@ -132,12 +132,12 @@ impl WaitQueues {
         let mut entries = locked(&self.entries);
         if let Some(WaitEntry::Queue { changes, busy }) = entries.get(&id) {
             // It fails once the thread of the client has ended, and the waiter hears of that.
-            let _ = changes.send(Change::Joined(waiter));
+            let _ = changes.send(QueueChange::Joined(waiter));
             return busy.clone();
         }
         let (changes, changed) = mpsc::unbounded_channel();
         let (tell, busy) = watch::channel(None);
-        let _ = changes.send(Change::Joined(waiter));
+        let _ = changes.send(QueueChange::Joined(waiter));
         let of_waiters = busy.clone();
         entries.insert(id.clone(), WaitEntry::Queue { changes, busy });
         let queue = WaitQueue::new(Arc::clone(self), id, changed, tell);
@@ -150,12 +150,12 @@ impl WaitQueues {
         if let Some(WaitEntry::Queue { changes, .. }) =
             locked(&self.entries).get(&QueueId::of(request))
         {
-            let _ = changes.send(Change::Left(RequestId::of(request)));
+            let _ = changes.send(QueueChange::Left(RequestId::of(request)));
         }
     }
 
     /// Removes the queue, unless waiters have joined meanwhile. They are left in `changed`.
-    fn close(&self, id: &QueueId, changed: &mpsc::UnboundedReceiver<Change>) -> bool {
+    fn close(&self, id: &QueueId, changed: &mpsc::UnboundedReceiver<QueueChange>) -> bool {
         // Waiters join under the same lock.
         let mut entries = locked(&self.entries);
         let is_over = changed.is_empty();

@@ -31,7 +31,7 @@ pub(super) struct Waiter {
 
 /// A change of the waiters.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(super) enum QueueChange {
     Joined(Waiter),
     /// The request was released.
     Left(RequestId),
@@ -41,7 +41,7 @@ pub(super) enum Change {
 pub(super) struct WaitQueue {
     queues: Arc<WaitQueues>,
     id: QueueId,
-    changed: mpsc::UnboundedReceiver<Change>,
+    changed: mpsc::UnboundedReceiver<QueueChange>,
     waiters: VecDeque<(u64, Waiter)>,
     /// The number of the next waiter.
     next_number: u64,
@@ -62,7 +62,7 @@ impl WaitQueue {
     pub(super) fn new(
         queues: Arc<WaitQueues>,
         id: QueueId,
-        changed: mpsc::UnboundedReceiver<Change>,
+        changed: mpsc::UnboundedReceiver<QueueChange>,
         busy: watch::Sender<Option<Busy>>,
     ) -> Self {
         Self {
@@ -119,8 +119,8 @@ impl WaitQueue {
         let mut left = HashSet::new();
         while let Ok(change) = self.changed.try_recv() {
             let mut waiter = match change {
-                Change::Joined(waiter) => waiter,
-                Change::Left(request) => {
+                QueueChange::Joined(waiter) => waiter,
+                QueueChange::Left(request) => {
                     left.insert(request);
                     continue;
                 }
