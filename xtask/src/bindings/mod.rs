@@ -60,6 +60,17 @@ fn check(workspace: &Workspace) -> Result<(), String> {
     })
 }
 
+/// Builds the programs that the tests run.
+fn build_programs(workspace: &Workspace) -> Result<(), String> {
+    for words in [
+        "build --locked --package leasehold-cli",
+        "build --locked --package leasehold-testkit --features internal --bin leasehold-servers",
+    ] {
+        succeed(&mut cargo(workspace, words))?;
+    }
+    Ok(())
+}
+
 /// Returns the folder of everything that is made for the bindings.
 fn folder(workspace: &Workspace) -> PathBuf {
     workspace.target().join("bindings")

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{cargo_bindings, folder};
+use super::{build_programs, cargo_bindings, folder};
 use crate::package::{copy, make_anew, read};
 use crate::setup;
-use crate::step::{answer, cargo, step, succeed};
+use crate::step::{answer, step, succeed};
 use crate::suite;
 use crate::workspace::Workspace;
 
@@ -77,13 +77,7 @@ fn install_libraries(workspace: &Workspace) -> Result<(), String> {
 fn build(workspace: &Workspace) -> Result<(), String> {
     let words = "build --locked --package leasehold-node";
     succeed(&mut cargo_bindings(workspace, words))?;
-    for words in [
-        "build --locked --package leasehold-cli",
-        "build --locked --package leasehold-testkit --features internal --bin leasehold-servers",
-    ] {
-        succeed(&mut cargo(workspace, words))?;
-    }
-    Ok(())
+    build_programs(workspace)
 }
 
 /// Runs the tests with the libraries.

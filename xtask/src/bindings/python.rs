@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::python_tools::{PACKAGES, source, venv};
-use super::{cargo_bindings, folder, wheel};
+use super::{build_programs, cargo_bindings, folder, wheel};
 use crate::python::Venv;
 use crate::setup;
-use crate::step::{cargo, step, succeed};
+use crate::step::{step, succeed};
 use crate::suite;
 use crate::workspace::Workspace;
 
@@ -39,12 +39,8 @@ pub(super) fn run(workspace: &Workspace, packs: bool) -> Result<(), String> {
         return Ok(());
     }
     step("python: clippy", || {
-        let words = "clippy --locked --package leasehold-bridge --package leasehold-python \
-                     --all-targets -- -D warnings";
-        let mut clippy = cargo_bindings(
-            workspace,
-            &words.split_whitespace().collect::<Vec<_>>().join(" "),
-        );
+        let words = "clippy --locked --package leasehold-bridge --package leasehold-python --all-targets -- -D warnings";
+        let mut clippy = cargo_bindings(workspace, words);
         succeed(clippy.env(wheel::AS_EXTENSION, "1"))
     })?;
     step("python: wheel", || {
@@ -75,17 +71,6 @@ fn install(venv: &Venv, wheel: &Path) -> Result<(), String> {
     pip.args(["--no-index", "--no-deps", "--force-reinstall"])
         .arg(wheel);
     succeed(pip.stdin(Stdio::null()))
-}
-
-/// Builds the programs that the tests run.
-fn build_programs(workspace: &Workspace) -> Result<(), String> {
-    for words in [
-        "build --locked --package leasehold-cli",
-        "build --locked --package leasehold-testkit --features internal --bin leasehold-servers",
-    ] {
-        succeed(&mut cargo(workspace, words))?;
-    }
-    Ok(())
 }
 
 fn check_types(workspace: &Workspace, venv: &Venv) -> Result<(), String> {

@@ -21,11 +21,12 @@ pub(super) enum Build {
     Zig(&'static str, &'static str),
 }
 
-const PLATFORMS: [Build; 4] = [
-    Build::Zig("x86_64-unknown-linux-gnu", "manylinux_2_17"),
-    Build::Zig("aarch64-unknown-linux-gnu", "manylinux_2_17"),
-    Build::Zig("x86_64-unknown-linux-musl", "musllinux_1_2"),
-    Build::Zig("aarch64-unknown-linux-musl", "musllinux_1_2"),
+/// The targets of the wheels. The first runs on this machine.
+const PLATFORMS: [(&str, &str); 4] = [
+    ("x86_64-unknown-linux-gnu", "manylinux_2_17"),
+    ("aarch64-unknown-linux-gnu", "manylinux_2_17"),
+    ("x86_64-unknown-linux-musl", "musllinux_1_2"),
+    ("aarch64-unknown-linux-musl", "musllinux_1_2"),
 ];
 
 /// Builds a wheel, and returns its path.
@@ -90,22 +91,17 @@ pub(super) fn build_all(workspace: &Workspace) -> Result<(), String> {
     step("wheels: tools", || {
         venv(workspace).install()?;
         Wheels::of(workspace).install()?;
-        PLATFORMS.iter().try_for_each(|platform| match platform {
-            Build::Zig(target, _) => add_target(target),
-            Build::Debug | Build::Release => Ok(()),
-        })
+        PLATFORMS
+            .iter()
+            .try_for_each(|(target, _)| add_target(target))
     })?;
-    for (number, platform) in PLATFORMS.iter().enumerate() {
-        let Build::Zig(target, _) = platform else {
-            continue;
-        };
+    for (number, (target, oldest)) in PLATFORMS.into_iter().enumerate() {
         step(target, || {
-            let wheel = build(workspace, platform)?;
+            let wheel = build(workspace, &Build::Zig(target, oldest))?;
             println!("{}", wheel.display());
-            if number == 0 {
-                check(workspace, &wheel)
-            } else {
-                Ok(())
+            match number {
+                0 => check(workspace, &wheel),
+                _ => Ok(()),
             }
         })?;
     }
