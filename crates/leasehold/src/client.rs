@@ -115,7 +115,8 @@ impl Client {
     /// From then on, each call of this client and its clones fails with [`ErrorKind::Closed`](crate::ErrorKind::Closed). Waits
     /// end first, so that no lock is passed on to them. A guard that was still held is lost with
     /// [`LostReason::Closed`](crate::LostReason::Closed), and one with a [delay](crate::Lock::lock_delay) leaves its lock closed
-    /// until the lease ends. End the work under the guards first, and release them: a loss tells the work to stop, but does not
+    /// until the lease ends. A call whose first request has no answer yet ends only when it is polled or dropped, and gives back what
+    /// it gets. End the work under the guards first, and release them: a loss tells the work to stop, but does not
     /// wait for it.
     ///
     /// # Errors
