@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use leasehold::store::background;
 use leasehold::{Error, ErrorKind, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::Fault;
 
@@ -36,9 +37,12 @@ async fn close_wakes_a_wait() {
     let fixture = Fixture::new();
     let lock = fixture.client.lock("x");
     let _guard = lock.acquire().await.unwrap();
-    let (waited, closed) = tokio::join!(lock.acquire(), fixture.client.clone().close(LIMIT));
-    assert!(is_closed(waited));
-    closed.unwrap();
+    let waiting = background::spawn(lock.acquire());
+    fixture.settle().await;
+    fixture.client.clone().close(LIMIT).await.unwrap();
+    fixture.settle().await;
+    assert!(waiting.is_finished());
+    assert!(is_closed(waiting.await.unwrap()));
 }
 
 #[tokio::test(start_paused = true)]
