@@ -254,6 +254,17 @@ mod tests {
         assert_eq!(list.due(), None);
     }
 
+    #[test]
+    fn close_ends_attempts_from_before_and_after() {
+        let list = list();
+        let (before, _) = watch(&list);
+        let (taken, _) = watch(&list);
+        assert_eq!(answered(&taken, |_| {}), Poll::Ready(Some(())));
+        assert_eq!(list.close().len(), 1, "the other one has its answer");
+        let (after, _) = watch(&list);
+        assert!(poll(&before).is_none() && poll(&after).is_none());
+    }
+
     /// Its thread may be suspended while it polls.
     #[test]
     fn answer_after_the_release_is_not_taken() {
