@@ -10,49 +10,73 @@ use leasehold_types::{
 use super::{MemberAnswer, trust_of};
 use crate::trust::{RecordStep, UntrustedReason, wait_of};
 
-/// Returns the first record of each member, in the order of the answers. After all of them are written, ask
-/// the members again for the [`completion`].
+/// Returns the next steps of an operator who initializes a quorum, and none if nothing is left to do. After them, ask the
+/// members again.
+///
+/// Another client may initialize the same quorum at the same time, or may have stopped halfway. Then the steps finish
+/// what it began.
 ///
 /// # Errors
 ///
-/// If a member does not answer, has a record, holds a lock, or cannot be a member. The error names all such
-/// members.
-pub fn first_records(
+/// If a member does not answer, belongs to another quorum, holds a lock, or cannot be a member, and if a lock may have
+/// been granted since a client initialized the quorum. The error names all such members.
+pub fn initialization(
+    set: &MemberSet,
+    answers: &[MemberAnswer],
+    past: Past,
+    entropy: &dyn Entropy,
+) -> Result<Vec<RecordStep>, Error> {
+    match () {
+        () if is_initialized(set, answers) => declared_new(set, answers, past),
+        () if is_begun(set, answers) => completion(set, answers, entropy),
+        () => first_records(set, answers, entropy),
+    }
+}
+
+/// Returns whether each member has a record of this quorum.
+pub fn is_initialized(set: &MemberSet, answers: &[MemberAnswer]) -> bool {
+    let mut records = answers.iter().map(MemberAnswer::member_record);
+    records.all(|record| record.is_some_and(|record| record.set == *set && record.is_formed()))
+}
+
+/// Returns whether members have first records of this quorum alone. Once one of them is confirmed, all others must have
+/// theirs: a member that lost its record then is readmitted.
+fn is_begun(set: &MemberSet, answers: &[MemberAnswer]) -> bool {
+    let records = || answers.iter().filter_map(MemberAnswer::member_record);
+    let has_each = records().count() == answers.len();
+    records().next().is_some()
+        && records().all(|record| record.set == *set && (has_each || !record.is_formed()))
+}
+
+fn first_records(
     set: &MemberSet,
     answers: &[MemberAnswer],
     entropy: &dyn Entropy,
-) -> Result<Vec<MemberRecordEdit>, Error> {
+) -> Result<Vec<RecordStep>, Error> {
     let trust = trust_of(set, answers);
     let obstacles = answers.iter().enumerate().filter_map(|(member, answer)| {
         let error = obstacle(answer, trust.may_ask(member.into()))?;
         Some(MemberFailure::new(answer.id.clone(), answer.named(error)))
     });
     let obstacles: Vec<MemberFailure> = obstacles.collect();
-    if !obstacles.is_empty() {
-        return Err(nothing_written(obstacles));
+    match obstacles.is_empty() {
+        true => Ok(trust.form(entropy, |_| Some(Duration::MAX))),
+        false => Err(nothing_written(obstacles)),
     }
-    let steps = trust.form(entropy, |_| Some(Duration::MAX));
-    Ok(writes(steps).map(|(_, edit)| edit).collect())
 }
 
-/// Returns the records that declare the quorum initialized, each with the position of its member in the
-/// answers.
-///
-/// # Errors
-///
-/// If a member does not answer.
-pub fn completion(
+/// Returns what completes the first records.
+fn completion(
     set: &MemberSet,
     answers: &[MemberAnswer],
     entropy: &dyn Entropy,
-) -> Result<Vec<(usize, MemberRecordEdit)>, Error> {
+) -> Result<Vec<RecordStep>, Error> {
     for answer in answers {
         if let Err(error) = &answer.status {
             return Err(answer.named(error.clone()));
         }
     }
-    let steps = trust_of(set, answers).member_record_steps(entropy);
-    Ok(writes(steps).collect())
+    Ok(trust_of(set, answers).member_record_steps(entropy))
 }
 
 /// What an operator knows about a quorum that its first client initialized.
@@ -64,25 +88,14 @@ pub enum Past {
     New,
 }
 
-/// Returns whether each member has a record of this quorum.
-pub fn is_initialized(set: &MemberSet, answers: &[MemberAnswer]) -> bool {
-    let mut records = answers.iter().map(MemberAnswer::member_record);
-    records.all(|record| record.is_some_and(|record| record.set == *set && record.is_formed()))
-}
-
-/// Returns the records which state that members of an initialized quorum were new, each with the position of
-/// its member in the answers. There is none for a member whose record says so already, and none for one that
-/// lost its data or joined later.
-///
-/// # Errors
-///
-/// If a member may have granted a lock, and the operator does not state that it was new.
-pub fn declared_new(
+/// Returns the records which state that members of an initialized quorum were new. There is none for a member whose
+/// record says so already, and none for one that lost its data or joined later.
+fn declared_new(
     set: &MemberSet,
     answers: &[MemberAnswer],
     past: Past,
-) -> Result<Vec<(usize, MemberRecordEdit)>, Error> {
-    let (mut edits, mut obstacles) = (Vec::new(), Vec::new());
+) -> Result<Vec<RecordStep>, Error> {
+    let (mut steps, mut obstacles) = (Vec::new(), Vec::new());
     for (member, answer) in answers.iter().enumerate() {
         let Some(edit) = statement(set, answers, answer) else {
             continue;
@@ -97,11 +110,11 @@ pub fn declared_new(
             Err(error) if past == Past::Unknown => {
                 obstacles.push(MemberFailure::new(answer.id.clone(), answer.named(error)));
             }
-            _ => edits.push((member, edit)),
+            _ => steps.push(RecordStep::Write(member.into(), edit)),
         }
     }
     match obstacles.is_empty() {
-        true => Ok(edits),
+        true => Ok(steps),
         false => Err(nothing_written(obstacles)),
     }
 }
@@ -147,13 +160,6 @@ fn may_have_granted(answer: &MemberAnswer) -> Result<bool, Error> {
         true => Ok(false),
         false => answer.was_used.clone(),
     }
-}
-
-fn writes(steps: Vec<RecordStep>) -> impl Iterator<Item = (usize, MemberRecordEdit)> {
-    steps.into_iter().filter_map(|step| match step {
-        RecordStep::Write(member, edit) => Some((member.into(), edit)),
-        RecordStep::Observe(..) | RecordStep::Refresh(_) => None,
-    })
 }
 
 /// Returns why a member cannot be in a new quorum, if so.

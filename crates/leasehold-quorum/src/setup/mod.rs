@@ -17,10 +17,11 @@ use leasehold_types::{
 
 use crate::trust::{Interval, Trust};
 
-pub use crate::trust::stated_set;
+pub use crate::member::index::MemberIndex;
+pub use crate::trust::{RecordStep, stated_set};
 
 pub use change::Change;
-pub use initialize::{Past, completion, declared_new, first_records, is_initialized};
+pub use initialize::{Past, initialization, is_initialized};
 pub use readmission::{check_member, confirmation, readmission, unconfirmed};
 pub use replacement::{replacement, retirement};
 

@@ -9,7 +9,7 @@ use leasehold_types::{DataGeneration, Entropy, MemberId, MemberRecord, MemberRec
 
 /// What a client has to do about the members' records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RecordStep {
+pub enum RecordStep {
     /// Write this to the member's record, then ask the member again.
     Write(MemberIndex, MemberRecordEdit),
     /// Report these data generations of other members to the member, then ask it again.

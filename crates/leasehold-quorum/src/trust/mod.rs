@@ -24,7 +24,8 @@ use typed_index_collections::ti_vec;
 pub(crate) use clocks::Reading;
 pub(crate) use data_generations::{old_enough, wait_of};
 pub use limits::stated_set;
-pub(crate) use member_records::{RecordStep, admission};
+pub use member_records::RecordStep;
+pub(crate) use member_records::admission;
 pub use rules::TrustRules;
 pub(crate) use untrusted::{UntrustedReason, difference};
 

@@ -4,10 +4,13 @@ use futures_util::future::{join, join_all};
 use leasehold::member::{MemberId, MemberRecord, MemberRecordEdit, MemberSet};
 use leasehold::store::exact_span;
 use leasehold::{Error, ErrorKind};
-use leasehold_quorum::setup::{self, Change, MemberAnswer, Past};
+use leasehold_quorum::setup::{self, Change, MemberAnswer, Past, RecordStep};
 
 use super::{Limits, RedisStore};
 use crate::RedisMember;
+
+/// How often an initialization looks at the members. Three looks suffice if no other client writes records.
+const MOST_LOOKS: usize = 8;
 
 impl RedisStore {
     /// Initializes the quorum: writes the first member records, so that all members have a vote and keep
@@ -48,25 +51,44 @@ impl RedisStore {
     }
 
     async fn initialize(&self, past: Past) -> Result<bool, Error> {
-        let entropy = &*self.env.entropy;
-        let mut answers = self.ask_all().await;
-        let set = self.set_of(&answers);
-        self.check_limits(&set)?;
-        if setup::is_initialized(&set, &answers) {
-            let counters = self.members.iter().map(|it| it.server.has_counters());
-            for (answer, was_used) in answers.iter_mut().zip(join_all(counters).await) {
-                answer.was_used = was_used;
+        let mut is_changed = false;
+        for _ in 0..MOST_LOOKS {
+            let mut answers = self.ask_all().await;
+            let set = self.set_of(&answers);
+            self.check_limits(&set)?;
+            if setup::is_initialized(&set, &answers) {
+                let counters = self.members.iter().map(|it| it.server.has_counters());
+                for (answer, was_used) in answers.iter_mut().zip(join_all(counters).await) {
+                    answer.was_used = was_used;
+                }
             }
-            let declared = setup::declared_new(&set, &answers, past)?;
-            let is_any = !declared.is_empty();
-            self.write_all(declared).await?;
-            return Ok(is_any);
+            let steps = setup::initialization(&set, &answers, past, &*self.env.entropy)?;
+            if steps.is_empty() && setup::is_initialized(&set, &answers) {
+                return Ok(is_changed);
+            }
+            is_changed |= self.take(steps).await?;
         }
-        let first = setup::first_records(&set, &answers, entropy)?;
-        self.write_all(first.into_iter().enumerate()).await?;
-        let rest = setup::completion(&set, &self.ask_all().await, entropy)?;
-        self.write_all(rest).await?;
-        Ok(true)
+        let text = "other clients initialize the quorum at the same time; try again";
+        Err(Error::new(ErrorKind::Untrusted, text))
+    }
+
+    /// Takes all steps at once, and returns whether one of them wrote a record.
+    async fn take(&self, steps: Vec<RecordStep>) -> Result<bool, Error> {
+        let taken = steps.into_iter().map(|step| async move {
+            match step {
+                RecordStep::Write(member, edit) => {
+                    let member = &self.members[usize::from(member)];
+                    member.write_member_record(&edit).await
+                }
+                RecordStep::Observe(member, seen) => {
+                    let member = &self.members[usize::from(member)];
+                    member.observe(&seen).await.map(|()| false)
+                }
+                RecordStep::Refresh(_) => Ok(false),
+            }
+        });
+        let taken: Result<Vec<bool>, Error> = join_all(taken).await.into_iter().collect();
+        Ok(taken?.contains(&true))
     }
 
     /// Returns the quorum with the limits that most of these records of its members state. Without a record, these are
@@ -297,25 +319,6 @@ impl RedisStore {
             }
         });
         join_all(asked).await
-    }
-
-    /// Writes member records, all at once.
-    async fn write_all(
-        &self,
-        edits: impl IntoIterator<Item = (usize, MemberRecordEdit)>,
-    ) -> Result<(), Error> {
-        let writes = edits.into_iter().map(|(place, edit)| async move {
-            let member = &self.members[place];
-            match member.write_member_record(&edit).await? {
-                true => Ok(()),
-                false => {
-                    let text = "was initialized by another client meanwhile; try again";
-                    let error = Error::new(ErrorKind::InvalidInput, text);
-                    Err(error.with_store(member.id().to_string()))
-                }
-            }
-        });
-        join_all(writes).await.into_iter().collect()
     }
 }
 

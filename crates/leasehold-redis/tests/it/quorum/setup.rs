@@ -47,6 +47,21 @@ async fn initialized_members_vote_at_once() {
 }
 
 #[tokio::test]
+async fn quorum_is_initialized_beside_a_client() {
+    let servers = RedisSet::start(3);
+    for _ in 0..10 {
+        let (first, operator) = (Client::new(quorum(&servers)), quorum(&servers));
+        let (health, initialized) = tokio::join!(first.health(), operator.init());
+        health.unwrap();
+        initialized.unwrap();
+        assert_all_vote(quorum(&servers)).await;
+        for server in servers.iter() {
+            server.command(&["FLUSHALL"]);
+        }
+    }
+}
+
+#[tokio::test]
 async fn operator_ends_the_wait_of_new_members() {
     let servers = RedisSet::start_each(3, &RedisServer::builder().durable());
     let client = Client::new(quorum(&servers));
