@@ -1,6 +1,5 @@
-use std::collections::HashSet;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::sync::Mutex;
 
 use leasehold::env::{Entropy, SystemEntropy};
@@ -15,18 +14,20 @@ const COUNT: u16 = 16_000;
 /// How often to start a server at most.
 const TRIES: usize = 20;
 
-/// The ports that this process has given out. They stay taken, so that a stopped server can come back.
-static TAKEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
+/// The ports that this process has given out, each as a socket for UDP of the same number. Another process of the tests
+/// cannot bind it, so a stopped server can come back.
+static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
 
-/// Returns a loopback port on which nothing listens now. Another process may take it first; then the caller
-/// tries another one.
+/// Returns a loopback port on which nothing listens now, and which no process of the tests is given before this one ends.
 pub(super) fn free_port() -> u16 {
     loop {
         let offset = SystemEntropy.next_u64() % u64::from(COUNT);
         let port = FIRST + u16::try_from(offset).unwrap_or_default();
-        let mut taken = locked(&TAKEN);
-        let fresh = taken.get_or_insert_default().insert(port);
-        if fresh && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        let place = (Ipv4Addr::LOCALHOST, port);
+        if let Ok(taken) = UdpSocket::bind(place)
+            && TcpListener::bind(place).is_ok()
+        {
+            locked(&TAKEN).push(taken);
             return port;
         }
     }
