@@ -2,8 +2,8 @@
 
 use crate::Failure;
 use crate::setup;
-use crate::step::{cargo, step};
-use crate::suite;
+use crate::step::step;
+use crate::suite::Programs;
 use crate::workspace::Workspace;
 
 /// Test programs that run, besides all unit tests.
@@ -66,16 +66,16 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
     let skipped: Vec<String> = skipped.collect();
     setup::check(workspace, &skipped)?;
     step("quick tests", || {
-        let mut command = cargo(
-            workspace,
-            "test --workspace --locked --no-fail-fast --lib --bins",
-        );
-        command.args(STORES.iter().flat_map(|(name, _)| ["--exclude", name]));
-        command.args(TARGETS.split(' ').flat_map(|name| ["--test", name]));
-        command.arg("--");
-        command.args(FILTERS.iter().flat_map(|(name, _)| ["--skip", name]));
-        command.args(stores.flat_map(|name| ["--skip", name]));
-        let outcome = suite::tally(&mut command, workspace, true);
+        let mut selected = vec!["--workspace", "--lib", "--bins"];
+        selected.extend(STORES.iter().flat_map(|(name, _)| ["--exclude", name]));
+        selected.extend(TARGETS.split(' ').flat_map(|name| ["--test", name]));
+        let names = FILTERS.iter().map(|(name, _)| *name).chain(stores);
+        let programs = Programs {
+            selected,
+            filters: names.flat_map(|name| ["--skip", name]).collect(),
+            others: Vec::new(),
+        };
+        let outcome = programs.run(workspace, true);
         print!("{}", left_out());
         outcome
     })?;

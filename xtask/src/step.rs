@@ -1,6 +1,6 @@
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::io::{self, Read};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use crate::workspace::Workspace;
@@ -44,32 +44,21 @@ pub(crate) fn succeed(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Runs `command` with its output shown, and gives each line of its standard output to `line`.
-pub(crate) fn follow(command: &mut Command, mut line: impl FnMut(&str)) -> Result<(), String> {
-    let failed = |command: &Command, error: std::io::Error| format!("{}: {error}", shown(command));
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(command, error))?;
-    let output = child.stdout.take();
-    let read = output.map_or(Ok(()), |output| {
-        let mut output = BufReader::new(output);
-        let mut bytes = Vec::new();
-        let mut shown = std::io::stdout().lock();
-        // Bytes, not `lines`: a test may print what is no UTF-8.
-        while output.read_until(b'\n', &mut bytes)? > 0 {
-            shown.write_all(&bytes)?;
-            line(String::from_utf8_lossy(&bytes).trim_end());
-            bytes.clear();
-        }
-        Ok(())
-    });
-    let status = child.wait().map_err(|error| failed(command, error))?;
-    read.map_err(|error| failed(command, error))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("`{}` ended with {status}", shown(command)))
+/// Runs `command`, and returns what it wrote and whether it succeeded.
+pub(crate) fn record(mut command: Command) -> (Vec<u8>, bool) {
+    let mut written = Vec::new();
+    let run = || {
+        let (mut output, input) = io::pipe()?;
+        let mut child = command.stdout(input.try_clone()?).stderr(input).spawn()?;
+        // It has the ends of the pipe that this process would wait for.
+        drop(command);
+        output.read_to_end(&mut written)?;
+        child.wait()
+    };
+    let status: io::Result<ExitStatus> = run();
+    match status {
+        Ok(status) => (written, status.success()),
+        Err(error) => (error.to_string().into_bytes(), false),
     }
 }
 

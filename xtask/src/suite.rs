@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::thread;
 
 use crate::programs;
@@ -12,35 +14,140 @@ use crate::zookeeper;
 /// Runs every test of the workspace, including doc tests, and prints a summary.
 pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
     let (options, filters) = skip::choice(skipped);
-    let mut command = step::cargo(workspace, "test --workspace --locked --no-fail-fast");
-    command.args(options).arg("--").args(filters);
-    tally(&mut command, workspace, !skipped.is_empty())
+    let mut selected = vec!["--workspace"];
+    selected.extend(options);
+    let mut examples = step::cargo(workspace, "test --locked --doc");
+    examples.args(&selected).arg("--").args(&filters);
+    let examples = ("the examples in the documentation".to_owned(), examples);
+    let programs = Programs {
+        selected,
+        filters,
+        others: vec![examples],
+    };
+    programs.run(workspace, !skipped.is_empty())
 }
 
-/// Runs a test command, and prints a summary. `skips` says whether tests are left out by name.
-pub(crate) fn tally(
-    command: &mut Command,
-    workspace: &Workspace,
-    skips: bool,
-) -> Result<(), String> {
-    equip(command, workspace)?;
-    if std::env::var_os(THREADS).is_none() {
-        command.env(THREADS, threads().to_string());
-    }
-    let mut tally = Tally::default();
-    let outcome = step::follow(command, |line| tally.count(line));
-    println!("{}", tally.summary());
-    outcome?;
-    tally.verdict(skips)
+/// Test programs, and how they are called.
+pub(crate) struct Programs<'a> {
+    /// The options of `cargo test` that select them.
+    pub(crate) selected: Vec<&'a str>,
+    /// What each program is given.
+    pub(crate) filters: Vec<&'a str>,
+    /// Other calls that run tests, with their names.
+    pub(crate) others: Vec<(String, Command)>,
 }
+
+impl Programs<'_> {
+    /// Builds the test programs, runs two at a time, and prints a summary. `skips` says whether tests are left out by name.
+    ///
+    /// Many tests wait for a lease to end and use no core, above all the last ones of a program.
+    pub(crate) fn run(self, workspace: &Workspace, skips: bool) -> Result<(), String> {
+        let mut waiting = self.build(workspace)?;
+        waiting.extend(self.others);
+        for (_, program) in &mut waiting {
+            equip(program, workspace)?;
+            if std::env::var_os(THREADS).is_none() {
+                program.env(THREADS, threads().to_string());
+            }
+        }
+        waiting.reverse();
+        let (waiting, ended) = (Mutex::new(waiting), Mutex::new(Ended::default()));
+        let next = || waiting.lock().ok()?.pop();
+        thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                scope.spawn(|| {
+                    while let Some((name, program)) = next() {
+                        let outcome = step::record(program);
+                        ended.lock().map(|mut ended| ended.add(&name, outcome)).ok();
+                    }
+                });
+            }
+        });
+        let ended = ended.into_inner().map_err(|error| error.to_string())?;
+        println!("{}", ended.tally.summary());
+        match ended.failed.is_empty() {
+            true => ended.tally.verdict(skips),
+            false => Err(format!("failed: {}", ended.failed.join(", "))),
+        }
+    }
+
+    /// Builds the programs, and returns a call of each, with its name.
+    fn build(&self, workspace: &Workspace) -> Result<Vec<(String, Command)>, String> {
+        let words = "test --locked --no-run --message-format=json-render-diagnostics";
+        let mut build = step::cargo(workspace, words);
+        build.args(&self.selected).stderr(Stdio::inherit());
+        let output = build.output().map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err("the tests cannot be built".into());
+        }
+        let built = String::from_utf8_lossy(&output.stdout);
+        let call = |line: &str| {
+            let program = test_program(line)?;
+            let mut command = Command::new(&program.file);
+            command
+                .args(&self.filters)
+                .current_dir(&program.folder)
+                .env("CARGO_MANIFEST_DIR", &program.folder)
+                .stdin(Stdio::null());
+            Some((program.file.display().to_string(), command))
+        };
+        Ok(built.lines().filter_map(call).collect())
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct TestProgram {
+    file: PathBuf,
+    /// The folder of its package, in which it runs.
+    folder: PathBuf,
+}
+
+/// Reads a message of cargo, and returns the test program that it tells of, if any.
+fn test_program(message: &str) -> Option<TestProgram> {
+    let field = |name: &str| {
+        let (_, rest) = message.split_once(&format!("\"{name}\":\""))?;
+        Some(PathBuf::from(rest.split_once('"')?.0))
+    };
+    let (_, profile) = message.split_once("\"profile\":{")?;
+    let (profile, _) = profile.split_once('}')?;
+    profile.contains("\"test\":true").then_some(())?;
+    Some(TestProgram {
+        file: field("executable")?,
+        folder: field("manifest_path")?.parent()?.to_owned(),
+    })
+}
+
+/// What the programs said that ended.
+#[derive(Default)]
+struct Ended {
+    tally: Tally,
+    /// The names of those that failed.
+    failed: Vec<String>,
+}
+
+impl Ended {
+    /// Prints what a program wrote.
+    fn add(&mut self, name: &str, (written, succeeded): (Vec<u8>, bool)) {
+        println!("     Ran {name}");
+        // A test may print what is no UTF-8.
+        let written = String::from_utf8_lossy(&written);
+        print!("{written}");
+        written.lines().for_each(|line| self.tally.count(line));
+        if !succeeded {
+            self.failed.push(name.to_owned());
+        }
+    }
+}
+
+/// How many test programs run at a time.
+const AT_ONCE: usize = 2;
 
 /// What the test runner reads.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Three times the number of cores, because many tests wait for a lease to end and use no core. More threads
-/// would delay the other tests.
+/// Two tests for each core in each program, because many tests use no core. More would delay the others.
 fn threads() -> usize {
-    thread::available_parallelism().map_or(2, |cores| cores.get() * 3)
+    thread::available_parallelism().map_or(2, |cores| cores.get() * 2)
 }
 
 /// Gives `command` the programs that `setup` made, and tells the tests where Python is.
@@ -165,6 +272,21 @@ mod tests {
         ]);
         let counts = [sum.runs, sum.passed, sum.failed, sum.ignored, sum.filtered];
         assert_eq!(counts, [2, 14, 3, 1, 4]);
+    }
+
+    #[test]
+    fn test_programs_are_told_from_others() {
+        let message = |test: &str, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/a/crates/b/Cargo.toml","target":{{"test":true}},"profile":{{"opt_level":"0","test":{test}}},"executable":{executable}}}"#
+            )
+        };
+        let found = test_program(&message("true", r#""/a/target/it""#));
+        let [file, folder] = ["/a/target/it", "/a/crates/b"].map(PathBuf::from);
+        assert_eq!(found, Some(TestProgram { file, folder }));
+        assert_eq!(test_program(&message("false", r#""/a/target/b""#)), None);
+        assert_eq!(test_program(&message("true", "null")), None);
+        assert_eq!(test_program(r#"{"reason":"build-finished"}"#), None);
     }
 
     #[test]
