@@ -19,8 +19,8 @@ struct State {
     /// How many callers wait for the answer to a request of their own.
     alone: usize,
     gathered: Vec<Gathered>,
-    /// Whether a task sends what gathers.
-    is_sending: bool,
+    /// How many tasks send what gathers.
+    sending: usize,
 }
 
 /// A request that waits for its batch, and then for its answer.
@@ -58,6 +58,10 @@ struct Turn<'a>(&'a Batches);
 /// other.
 const ALONE_MAX: usize = 2;
 
+/// How many requests gather before a second task sends batches, too. The server then works on one batch while this client
+/// reads the answers of the other.
+const SECOND_FROM: usize = 8;
+
 /// The most requests in a batch. A server takes 128 operations in a transaction, and adds those of the nested ones.
 const BATCH_MAX: usize = 60;
 
@@ -66,7 +70,7 @@ impl Batches {
     /// transaction are about the time before it.
     fn enter(&self, lock: &Key, request: &impl Batchable, limit: Duration) -> Way<'_> {
         let mut state = locked(&self.0);
-        if !state.is_sending && state.alone < ALONE_MAX {
+        if state.sending == 0 && state.alone < ALONE_MAX {
             state.alone += 1;
             return Way::Alone(Some(Turn(self)));
         }
@@ -80,7 +84,12 @@ impl Batches {
             limit,
             answer,
         });
-        let begins = !std::mem::replace(&mut state.is_sending, true);
+        let begins = match state.sending {
+            0 => true,
+            1 => state.gathered.len() >= SECOND_FROM,
+            _ => false,
+        };
+        state.sending += usize::from(begins);
         Way::InBatch { outcome, begins }
     }
 
@@ -91,7 +100,7 @@ impl Batches {
             .gathered
             .retain(|gathered| !gathered.answer.is_closed());
         if state.gathered.is_empty() {
-            state.is_sending = false;
+            state.sending -= 1;
             return None;
         }
         let count = state.gathered.len().min(BATCH_MAX);
@@ -164,8 +173,10 @@ impl Drop for Sending {
     fn drop(&mut self) {
         if !self.is_over {
             let mut state = locked(&self.client.batches.0);
-            state.is_sending = false;
-            state.gathered.clear();
+            state.sending -= 1;
+            if state.sending == 0 {
+                state.gathered.clear();
+            }
         }
     }
 }
