@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use leasehold::store::{SessionContext, locked};
@@ -58,7 +59,8 @@ pub(crate) struct WatchedKeys {
 /// An open watch. Dropping it ends it at the server.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    id: i64,
+    /// Those of its watches at the server.
+    ids: Range<i64>,
     messages: UnboundedReceiver<Message>,
     inner: Arc<WatchesInner>,
     /// While it exists, the client checks the connection.
@@ -99,27 +101,34 @@ impl Watches {
     ///
     /// A watch from an earlier revision on would miss nothing. But a server that is asked for the past reports that
     /// watch's changes only every 100 ms.
+    ///
+    /// A server does the same to a watch if something is written just when it begins. So a single key has two watches: it is
+    /// unlikely that both begin late. The second report of a deletion makes the waiter look once more at most.
     pub(crate) fn watch(&self, keys: &WatchedKeys) -> Watch {
         let (sender, messages) = unbounded_channel();
+        let count = if keys.range_end.is_empty() { 2 } else { 1 };
         let mut open = locked(&self.0.open);
-        open.last_id += 1;
-        let id = open.last_id;
+        let ids = open.last_id + 1..open.last_id + 1 + count;
+        open.last_id += count;
         if !open.has_ended {
-            open.messages.insert(id, sender);
+            let senders = ids.clone().map(|id| (id, sender.clone()));
+            open.messages.extend(senders);
         }
         drop(open);
         let filters = (!keys.puts).then_some(WatchFilter::NoPut as i32);
-        self.0.send(WatchCommand::Create(WatchCreateRequest {
-            key: keys.key.clone(),
-            range_end: keys.range_end.clone(),
-            filters: filters.into_iter().collect(),
-            prev_kv: keys.deleted_value,
-            watch_id: id,
-        }));
+        for watch_id in ids.clone() {
+            self.0.send(WatchCommand::Create(WatchCreateRequest {
+                key: keys.key.clone(),
+                range_end: keys.range_end.clone(),
+                filters: filters.into_iter().collect(),
+                prev_kv: keys.deleted_value,
+                watch_id,
+            }));
+        }
         let inner = Arc::clone(&self.0);
         let busy = inner.busy.token();
         Watch {
-            id,
+            ids,
             messages,
             inner,
             _busy: busy,
@@ -179,11 +188,12 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let removed = locked(&self.inner.open).messages.remove(&self.id);
-        if removed.is_some() {
-            let watch_id = self.id;
-            let cancel = WatchCommand::Cancel(WatchCancelRequest { watch_id });
-            self.inner.send(cancel);
+        for watch_id in self.ids.clone() {
+            let removed = locked(&self.inner.open).messages.remove(&watch_id);
+            if removed.is_some() {
+                let cancel = WatchCommand::Cancel(WatchCancelRequest { watch_id });
+                self.inner.send(cancel);
+            }
         }
     }
 }
