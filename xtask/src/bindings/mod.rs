@@ -23,6 +23,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     match (languages.as_slice(), flags.as_slice()) {
         (["python"], ["--all-platforms"]) => wheel::build_all(workspace)?,
         (["node"], ["--all-platforms"]) => npm::pack_all(workspace)?,
+        (["python"], ["--bench"]) => python::bench(workspace)?,
         (["node"], ["--bench"]) => node::bench(workspace)?,
         ([] | ["python"] | ["node"], [] | ["--quick"]) => {
             let is_wanted = |language| languages.is_empty() || languages.contains(&language);
@@ -32,7 +33,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
                 python::run(workspace, packs)?;
             }
             if is_wanted("node") {
-                node::run(workspace, packs)?;
+                let python = python_tools::venv(workspace).program("python");
+                let python = is_wanted("python").then_some(python);
+                node::run(workspace, packs, python.as_deref())?;
             }
             if is_wanted("node") && packs {
                 npm::pack_here(workspace)?;
@@ -60,15 +63,10 @@ fn check(workspace: &Workspace) -> Result<(), String> {
     })
 }
 
-/// Builds the programs that the tests run.
+/// Builds the programs that the tests run, in the same build as all other tests.
 fn build_programs(workspace: &Workspace) -> Result<(), String> {
-    for words in [
-        "build --locked --package leasehold-cli",
-        "build --locked --package leasehold-testkit --features internal --bin leasehold-servers",
-    ] {
-        succeed(&mut cargo(workspace, words))?;
-    }
-    Ok(())
+    let words = "test --workspace --locked --no-run";
+    succeed(&mut cargo(workspace, words))
 }
 
 /// Returns the folder of everything that is made for the bindings.

@@ -25,14 +25,14 @@ const FILES: [&str; 7] = [
     "package.json",
 ];
 
-/// Builds the binding and tests it. If it `packs`, it also checks the code.
-pub(super) fn run(workspace: &Workspace, packs: bool) -> Result<(), String> {
+/// Builds the binding and tests it, together with that of `python` if there is one. If it `packs`, it also checks the code.
+pub(super) fn run(workspace: &Workspace, packs: bool, python: Option<&Path>) -> Result<(), String> {
     step("node: tools", || {
         setup::run(workspace, &SKIPPED.map(str::to_owned))?;
         install_libraries(workspace)
     })?;
     step("node: build", || build(workspace))?;
-    step("node: tests", || test(workspace))?;
+    step("node: tests", || test(workspace, python))?;
     if !packs {
         return Ok(());
     }
@@ -81,7 +81,7 @@ fn build(workspace: &Workspace) -> Result<(), String> {
 }
 
 /// Runs the tests with the libraries.
-fn test(workspace: &Workspace) -> Result<(), String> {
+fn test(workspace: &Workspace, python: Option<&Path>) -> Result<(), String> {
     let tests = lay_out(workspace, "tests", "debug")?;
     let mut node = node(workspace)?;
     node.args(["--test", "--test-concurrency=4"])
@@ -90,6 +90,9 @@ fn test(workspace: &Workspace) -> Result<(), String> {
     node.env("LEASEHOLD_TEST_COMMAND", program("leasehold"))
         .env("LEASEHOLD_TEST_SERVERS", program("leasehold-servers"))
         .env("LEASEHOLD_TEST_PAGE", workspace.root().join("docs/node.md"));
+    if let Some(python) = python {
+        node.env("LEASEHOLD_TEST_PYTHON_BINDING", python);
+    }
     succeed(&mut node)
 }
 

@@ -38,6 +38,14 @@ export function run(name, ...args) {
   return new Program(process.execPath, [folder + name, ...args]);
 }
 
+/** The Python that has the package `leasehold`, if its binding was built, too. */
+export const python = process.env.LEASEHOLD_TEST_PYTHON_BINDING;
+
+/** Runs `programs/NAME.py` with these arguments. */
+export function runPython(name, ...args) {
+  return new Program(python, [folder + name, ...args]);
+}
+
 /** Runs the command `leasehold` on the store at `url`. */
 export function leasehold(url, ...args) {
   const program = process.env.LEASEHOLD_TEST_COMMAND;
