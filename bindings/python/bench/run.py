@@ -1,13 +1,16 @@
 """Compares cycles of acquire and release of a free lock with other libraries, in interleaved rounds.
 
-Usage: python run.py REDIS_URL [ROUNDS [SECONDS]]
+Usage: `cargo xtask bindings python --bench`, or python run.py [ROUNDS [SECONDS]]
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
+import socket
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -20,10 +23,26 @@ import redis.asyncio
 import redis_lock
 from leasehold import aio
 
-URL = sys.argv[1]
-ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
-SECONDS = float(sys.argv[3]) if len(sys.argv) > 3 else 0.5
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 0.5
 WAITERS = 200
+
+
+def serve() -> str:
+    """Starts a Redis server, and returns its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = ["redis-server", "--port", str(port), "--save", "", "--dir", "/tmp"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    atexit.register(server.kill)
+    assert server.stdout
+    for line in server.stdout:
+        if "Ready to accept connections" in line:
+            break
+    return f"redis://127.0.0.1:{port}"
+
+
+URL = serve()
 
 locks = leasehold.connect(URL)
 client = redis.Redis.from_url(URL)

@@ -49,6 +49,26 @@ pub(super) fn run(workspace: &Workspace, packs: bool) -> Result<(), String> {
     })
 }
 
+/// Compares the binding with other libraries.
+pub(super) fn bench(workspace: &Workspace) -> Result<(), String> {
+    let venv = venv(workspace);
+    step("python: tools", || {
+        setup::run(workspace, &SKIPPED.map(str::to_owned))?;
+        venv.install()
+    })?;
+    step("python: build", || {
+        install(&venv, &wheel::build(workspace, &wheel::Build::Release)?)
+    })?;
+    let mut bench = Command::new(venv.program("python"));
+    bench
+        .arg(source(workspace).join("bench/run.py"))
+        // Not from its folder, where the package has no native part.
+        .current_dir(folder(workspace))
+        .stdin(Stdio::null());
+    suite::equip(&mut bench, workspace)?;
+    succeed(&mut bench)
+}
+
 /// Returns a call of a program of the environment, in the folder of the package.
 fn in_source(workspace: &Workspace, venv: &Venv, program: &str, words: &str) -> Command {
     let mut command = Command::new(venv.program(program));
