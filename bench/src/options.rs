@@ -18,6 +18,9 @@ pub(crate) struct Options {
     /// Part of the names of the subjects to measure; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Part of the name of a store in the section `stores`; may be repeated
+    #[arg(long, value_name = "NAME")]
+    store: Vec<String>,
     /// Sections to measure [default: all]
     #[arg(value_name = "SECTION")]
     sections: Vec<String>,
@@ -59,8 +62,17 @@ impl Options {
     }
 
     pub(crate) fn wants(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+        has_any(name, &self.only)
     }
+
+    pub(crate) fn wants_store(&self, name: &str) -> bool {
+        has_any(name, &self.store)
+    }
+}
+
+/// Returns whether `name` contains one of `parts`; without parts, `true`.
+fn has_any(name: &str, parts: &[String]) -> bool {
+    parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()))
 }
 
 /// The folder of the results and of what the peers need; `cargo xtask bench` chooses it.
@@ -88,6 +100,12 @@ mod tests {
         assert_eq!((options.rounds(5), options.pick(1, 2)), (7, 1));
         let line = "cargo xtask bench --quick --rounds 7 --only 'redis crate' held";
         assert_eq!(options.command, line);
+    }
+
+    #[test]
+    fn options_choose_stores() {
+        let options = parse(&["--store", "PostgreSQL"]).unwrap();
+        assert!(options.wants_store("PostgreSQL that waits") && !options.wants_store("etcd"));
     }
 
     #[test]

@@ -42,7 +42,8 @@ struct Party {
 pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
     page.say(include_str!("../../../pages/stores.md"));
     let load = machine::load();
-    for store in Store::ALL {
+    let wanted = |store: &Store| options.wants_store(store.name());
+    for store in Store::ALL.into_iter().filter(wanted) {
         let version = match store.try_start() {
             Ok(server) => server.version()?,
             Err(why) => {
