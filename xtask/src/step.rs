@@ -1,6 +1,5 @@
 use std::ffi::OsStr;
-use std::io::{self, Read};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::workspace::Workspace;
@@ -44,20 +43,10 @@ pub(crate) fn succeed(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Runs `command`, and returns what it wrote and whether it succeeded.
+/// Runs `command`, and returns what it wrote to its standard output and whether it succeeded.
 pub(crate) fn record(mut command: Command) -> (Vec<u8>, bool) {
-    let mut written = Vec::new();
-    let run = || {
-        let (mut output, input) = io::pipe()?;
-        let mut child = command.stdout(input.try_clone()?).stderr(input).spawn()?;
-        // It has the ends of the pipe that this process would wait for.
-        drop(command);
-        output.read_to_end(&mut written)?;
-        child.wait()
-    };
-    let status: io::Result<ExitStatus> = run();
-    match status {
-        Ok(status) => (written, status.success()),
+    match command.stderr(Stdio::inherit()).output() {
+        Ok(output) => (output.stdout, output.status.success()),
         Err(error) => (error.to_string().into_bytes(), false),
     }
 }

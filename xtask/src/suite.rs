@@ -42,8 +42,9 @@ impl Programs<'_> {
     ///
     /// Many tests wait for a lease to end and use no core, above all the last ones of a program.
     pub(crate) fn run(self, workspace: &Workspace, skips: bool) -> Result<(), String> {
-        let mut waiting = self.build(workspace)?;
-        waiting.extend(self.others);
+        let programs = self.build(workspace)?;
+        let mut waiting = self.others;
+        waiting.extend(programs);
         for (_, program) in &mut waiting {
             equip(program, workspace)?;
             if std::env::var_os(THREADS).is_none() {
