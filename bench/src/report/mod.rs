@@ -15,6 +15,9 @@ use crate::report::table::line;
 pub(crate) const VERB: &str = "report";
 
 const INTRODUCTION: &str = include_str!("../../pages/introduction.md");
+
+/// What the benchmarks of the bindings found. They are programs of their own.
+const BINDINGS: &str = include_str!("../../pages/bindings.md");
 const BEGIN: &str = "<!-- figures: written by `cargo xtask bench report` -->\n";
 const END: &str = "<!-- end of the figures -->";
 
@@ -31,6 +34,7 @@ pub(crate) fn write(names: &[&str]) -> Fallible {
     parts.push("## In short".into());
     parts.push(format!("{BEGIN}\n{}\n{END}", summary(&pages, |_| true)));
     parts.extend(pages.iter().map(|page| page.markdown().trim_end().into()));
+    parts.push(BINDINGS.trim_end().into());
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let path = root.join("docs/performance.md");
     std::fs::write(&path, parts.join("\n\n") + "\n").map_err(|error| failed(&path, &error))?;
@@ -69,6 +73,13 @@ mod tests {
             assert_eq!(with_table(&text, "| new |\n"), Some(expected));
         }
         assert_eq!(with_table("# Title\n", "| new |\n"), None);
+    }
+
+    #[test]
+    fn report_has_the_figures_of_the_bindings() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/performance.md");
+        let report = std::fs::read_to_string(path).unwrap();
+        assert!(report.ends_with(BINDINGS));
     }
 
     #[test]
