@@ -19,7 +19,7 @@ use crate::trust::{RecordStep, UntrustedReason, wait_of};
 /// # Errors
 ///
 /// If a member does not answer, belongs to another quorum, holds a lock, or cannot be a member, and if a lock may have
-/// been granted since a client initialized the quorum. The error names all such members.
+/// been granted since a client initialized the quorum. Before the first record is written, the error names all such members.
 pub fn initialization(
     set: &MemberSet,
     answers: &[MemberAnswer],
@@ -71,12 +71,18 @@ fn completion(
     answers: &[MemberAnswer],
     entropy: &dyn Entropy,
 ) -> Result<Vec<RecordStep>, Error> {
-    for answer in answers {
-        if let Err(error) = &answer.status {
-            return Err(answer.named(error.clone()));
-        }
+    let trust = trust_of(set, answers);
+    for (member, answer) in answers.iter().enumerate() {
+        let error = match (&answer.status, trust.may_ask(member.into())) {
+            (Err(error), _) => error.clone(),
+            (_, Err(reason @ (UntrustedReason::Unfit(_) | UntrustedReason::SameServer(_)))) => {
+                reason.error()
+            }
+            _ => continue,
+        };
+        return Err(answer.named(error));
     }
-    Ok(trust_of(set, answers).member_record_steps(entropy))
+    Ok(trust.member_record_steps(entropy))
 }
 
 /// What an operator knows about a quorum that its first client initialized.

@@ -156,8 +156,13 @@ fn each_first_record_is_confirmed() {
     let written = edits.iter().map(|(at, edit)| (*at, edit.generation));
     assert_eq!(Vec::from_iter(written), [(0, 1), (1, 1), (2, 1)]);
     let [_, b, c] = begun();
-    let error = first(&[silent("a"), b, c]).unwrap_err();
+    let error = first(&[silent("a"), b.clone(), c.clone()]).unwrap_err();
     assert_says(&error, "no answer");
+    let unfit = with(begun()[0].clone(), |it| {
+        it.unfit = Some("it evicts keys".into());
+    });
+    let error = first(&[unfit, b, c]).unwrap_err();
+    assert_says(&error, "it evicts keys");
 }
 
 #[test]
