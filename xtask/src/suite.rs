@@ -58,6 +58,7 @@ impl Programs<'_> {
             for _ in 0..AT_ONCE {
                 scope.spawn(|| {
                     while let Some((name, program)) = next() {
+                        println!("     Running {name}");
                         let outcome = step::record(program);
                         ended.lock().map(|mut ended| ended.add(&name, outcome)).ok();
                     }

@@ -26,11 +26,11 @@ impl RedisStore {
     ///
     /// If a member does not answer, belongs to another quorum, holds a lock, or cannot be a member, and if
     /// a lock may have been granted since a client initialized the quorum. In these cases nothing is
-    /// written.
+    /// written. [`ErrorKind::Untrusted`] if other clients write records at the same time, again and again: call it again.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, some members may have their record. Clients complete the quorum.
+    /// If the future is dropped, some members may have their record. Clients complete the quorum, and so does the next call.
     pub async fn init(&self) -> Result<bool, Error> {
         self.initialize(Past::Unknown).await
     }
