@@ -20,7 +20,7 @@ impl RedisStore {
     /// members then have a vote only after the longest TTL and a second, and keep results only after their
     /// retention, because servers that lost their data look the same. While no lock was granted, this call
     /// still ends both waits. Later, [`init_new`](Self::init_new) does. Clients that run already notice it
-    /// within a minute.
+    /// within a minute. If a client initializes the quorum at the same moment, some members may still have to wait.
     ///
     /// # Errors
     ///

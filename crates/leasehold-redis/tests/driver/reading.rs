@@ -134,10 +134,11 @@ fn future_may_move_to_another_runtime() {
     let times = (0..101).map(|_| {
         timed(|| {
             let mut acquire = Box::pin(cycle(&client, "lock"));
-            first.block_on(async {
-                let _ = futures_util::poll!(&mut acquire);
-            });
-            second.block_on(acquire);
+            let polled = first.block_on(async { futures_util::poll!(&mut acquire) });
+            // On a busy machine, all answers may be there at once.
+            if polled.is_pending() {
+                second.block_on(acquire);
+            }
         })
     });
     let median = median(times.collect());
