@@ -73,7 +73,7 @@ impl Programs<'_> {
         }
     }
 
-    /// Builds the programs, and returns a call of each, with its name.
+    /// Builds the programs, and returns a call of each with its name.
     fn build(&self, workspace: &Workspace) -> Result<Vec<(String, Command)>, String> {
         let words = "test --locked --no-run --message-format=json-render-diagnostics";
         let mut build = step::cargo(workspace, words);

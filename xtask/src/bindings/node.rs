@@ -27,10 +27,7 @@ const FILES: [&str; 7] = [
 
 /// Builds the binding and tests it, together with that of `python` if there is one. If it `packs`, it also checks the code.
 pub(super) fn run(workspace: &Workspace, packs: bool, python: Option<&Path>) -> Result<(), String> {
-    step("node: tools", || {
-        setup::run(workspace, &SKIPPED.map(str::to_owned))?;
-        install_libraries(workspace)
-    })?;
+    install_tools(workspace)?;
     step("node: build", || build(workspace))?;
     step("node: tests", || test(workspace, python))?;
     if !packs {
@@ -39,6 +36,13 @@ pub(super) fn run(workspace: &Workspace, packs: bool, python: Option<&Path>) -> 
     step("node: clippy", || {
         let words = "clippy --locked --package leasehold-node --all-targets -- -D warnings";
         succeed(&mut cargo_bindings(workspace, words))
+    })
+}
+
+fn install_tools(workspace: &Workspace) -> Result<(), String> {
+    step("node: tools", || {
+        setup::run(workspace, &SKIPPED.map(str::to_owned))?;
+        install_libraries(workspace)
     })
 }
 
@@ -98,10 +102,7 @@ fn test(workspace: &Workspace, python: Option<&Path>) -> Result<(), String> {
 
 /// Compares the binding with other libraries.
 pub(super) fn bench(workspace: &Workspace) -> Result<(), String> {
-    step("node: tools", || {
-        setup::run(workspace, &SKIPPED.map(str::to_owned))?;
-        install_libraries(workspace)
-    })?;
+    install_tools(workspace)?;
     step("node: build", || {
         let words = "build --release --locked --package leasehold-node";
         succeed(&mut cargo_bindings(workspace, words))

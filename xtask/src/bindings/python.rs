@@ -24,10 +24,7 @@ const SKIPPED: [&str; 6] = [
 /// Builds the binding and tests it. If it `packs`, it also checks the code, and builds the wheel for this platform.
 pub(super) fn run(workspace: &Workspace, packs: bool) -> Result<(), String> {
     let venv = venv(workspace);
-    step("python: tools", || {
-        setup::run(workspace, &SKIPPED.map(str::to_owned))?;
-        venv.install()
-    })?;
+    install_tools(workspace, &venv)?;
     step("python: build", || {
         build_programs(workspace)?;
         let wheel = wheel::build(workspace, &wheel::Build::Debug)?;
@@ -49,13 +46,17 @@ pub(super) fn run(workspace: &Workspace, packs: bool) -> Result<(), String> {
     })
 }
 
-/// Compares the binding with other libraries.
-pub(super) fn bench(workspace: &Workspace) -> Result<(), String> {
-    let venv = venv(workspace);
+fn install_tools(workspace: &Workspace, venv: &Venv) -> Result<(), String> {
     step("python: tools", || {
         setup::run(workspace, &SKIPPED.map(str::to_owned))?;
         venv.install()
-    })?;
+    })
+}
+
+/// Compares the binding with other libraries.
+pub(super) fn bench(workspace: &Workspace) -> Result<(), String> {
+    let venv = venv(workspace);
+    install_tools(workspace, &venv)?;
     step("python: build", || {
         install(&venv, &wheel::build(workspace, &wheel::Build::Release)?)
     })?;

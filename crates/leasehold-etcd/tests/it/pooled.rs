@@ -287,7 +287,7 @@ async fn lease_of_an_unfinished_break_is_not_used_again() {
     breaking.await.unwrap().unwrap_err();
     assert_eq!(guard.lost().await, LostReason::Broken);
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
-    // Nobody revokes it, so on a busy machine that takes longer than `until` waits.
+    // The lease runs out. On a busy machine that takes longer than `until` waits.
     while !has_ended(&server, &lease) {
         tokio::task::yield_now().await;
     }
