@@ -287,10 +287,7 @@ async fn lease_of_an_unfinished_break_is_not_used_again() {
     breaking.await.unwrap().unwrap_err();
     assert_eq!(guard.lost().await, LostReason::Broken);
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
-    // The lease runs out. On a busy machine that takes longer than `until` waits.
-    while !has_ended(&server, &lease) {
-        tokio::task::yield_now().await;
-    }
+    until("the lease has ended", || has_ended(&server, &lease));
     let next = take(&client, "job").await;
     lives(&next).await;
     next.release().await.unwrap();
