@@ -17,6 +17,7 @@ mod pooled;
 mod runtimes;
 mod servers;
 mod successors;
+mod watches;
 
 use std::time::Duration;
 

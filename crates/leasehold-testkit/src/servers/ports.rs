@@ -53,6 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn given_port_is_reserved() {
+        let place = (Ipv4Addr::LOCALHOST, free_port());
+        let taken = UdpSocket::bind(place).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        assert!(TcpListener::bind(place).is_ok());
+    }
+
+    #[test]
     fn only_a_taken_port_is_tried_again() {
         let starts = |kind| {
             let mut count = 0;
