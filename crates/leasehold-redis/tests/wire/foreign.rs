@@ -20,7 +20,9 @@ fn forward(server: &RedisServer, client: &mut TestClient, span: Duration) {
 }
 
 /// Does one contended release. Returns whether it left the lock free for other clients.
-fn hands_over_with_gap(client: &mut TestClient) -> bool {
+///
+/// The first one begins the period of gaps. Those after it take the short path until a gap is due.
+pub(crate) fn hands_over_with_gap(client: &mut TestClient) -> bool {
     let held = client.hold(Mode::Exclusive);
     let waiter = client.wait(Mode::Exclusive, 10);
     client.release(&held);

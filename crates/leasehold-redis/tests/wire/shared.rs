@@ -7,6 +7,7 @@ use leasehold_quorum::{LeaseState, Position};
 use leasehold_redis::resp::Value;
 
 use crate::fixture::{TestClient, server, start};
+use crate::foreign::hands_over_with_gap;
 
 const READERS: &str = "leasehold:readers:{deploy}:deploy";
 
@@ -36,9 +37,7 @@ fn dead_writer_does_not_keep_readers_out() {
     client.acquire(&reader, Position::Ticket(20)).granted();
 }
 
-#[test]
-fn release_calls_adjacent_readers_together() {
-    let (_server, mut client) = start();
+fn calls_adjacent_readers_together(client: &mut TestClient) {
     let held = client.hold(Mode::Exclusive);
     let readers = [10, 11].map(|ticket| client.wait(Mode::Shared, ticket));
     client.wait(Mode::Exclusive, 12);
@@ -49,6 +48,19 @@ fn release_calls_adjacent_readers_together() {
     client.acquire(&readers[1], Position::Ticket(11)).granted();
     client.acquire(&readers[0], Position::Ticket(10)).granted();
     client.acquire(&last, Position::Ticket(13)).refused();
+}
+
+#[test]
+fn first_release_calls_adjacent_readers_together() {
+    let (_server, mut client) = start();
+    calls_adjacent_readers_together(&mut client);
+}
+
+#[test]
+fn usual_release_calls_adjacent_readers_together() {
+    let (_server, mut client) = start();
+    assert!(!hands_over_with_gap(&mut client));
+    calls_adjacent_readers_together(&mut client);
 }
 
 #[test]
