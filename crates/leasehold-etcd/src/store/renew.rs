@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use futures_util::future;
-use leasehold::look::Owner;
 use leasehold::store::{Held, LockRequest, RenewReply, Term};
 use leasehold::{Error, ErrorKind, LostReason, Mode};
 
@@ -60,25 +59,27 @@ impl EtcdInner {
         found: Found,
         limit: Duration,
     ) -> RenewReply {
-        let entry = match found {
-            Ok(Some(entry)) if entry.state() == Some(EntryState::Broken) => {
-                return RenewReply::Lost(LostReason::Broken);
-            }
+        let mut entry = match found {
             Ok(entry) => entry,
             Err(error) => return RenewReply::Unknown(error),
         };
-        match (term, entry) {
-            (Ok(Some(term)), Some(entry)) if entry.mode == request.mode => {
-                RenewReply::Renewed(term)
-            }
-            (Ok(Some(term)), Some(entry)) if request.mode == Mode::Shared => {
-                match self.share(entry, request.owner, limit).await {
-                    Ok(()) => RenewReply::Renewed(term),
-                    Err(error) => RenewReply::Unknown(error),
+        loop {
+            entry = match (&term, entry) {
+                (_, Some(entry)) if entry.state() == Some(EntryState::Broken) => {
+                    return RenewReply::Lost(LostReason::Broken);
                 }
-            }
-            (Err(error), Some(_)) => RenewReply::Unknown(error),
-            _ => self.lost(request).await,
+                (Ok(Some(term)), Some(entry)) if entry.mode == request.mode => {
+                    return RenewReply::Renewed(*term);
+                }
+                (Ok(Some(term)), Some(entry)) if request.mode == Mode::Shared => {
+                    match self.share(entry, request, limit).await {
+                        Ok(entry) => entry,
+                        Err(error) => return RenewReply::Unknown(error),
+                    }
+                }
+                (Err(error), Some(_)) => return RenewReply::Unknown(error.clone()),
+                _ => return self.lost(request).await,
+            };
         }
     }
 
@@ -149,30 +150,32 @@ impl EtcdInner {
     }
 
     /// Makes an exclusive entry a shared one. Readers look past it from then on. It keeps its place in the queue, so no
-    /// writer can come in between.
-    async fn share(&self, entry: Entry, owner: Owner, limit: Duration) -> Result<(), Error> {
-        let Some(stored) = entry.stored else {
-            return Ok(());
-        };
-        let is_unchanged = Compare::is_at(&entry.key, entry.modified);
-        let put = PutRequest {
-            key: entry.key,
-            value: stored.shared().to_bytes(),
-            lease: entry.lease,
-        };
-        let question = TxnRequest {
-            compare: vec![is_unchanged],
-            success: vec![Operation::Put(put).into()],
-            failure: Vec::new(),
-        };
-        self.own.writes(owner, None);
-        let answer = self.client.call(question, limit).await?;
-        if answer.succeeded {
-            self.own.writes(owner, Some(answer.revision()));
-            return Ok(());
+    /// writer can come in between. Returns what the entry is now: another client, as one that breaks the lock, may have
+    /// written or deleted it since it was read.
+    async fn share(&self, mut entry: Entry, request: &LockRequest, limit: Duration) -> Found {
+        if let Some(stored) = entry.stored.clone() {
+            let put = PutRequest {
+                key: entry.key.clone(),
+                value: stored.shared().to_bytes(),
+                lease: entry.lease,
+            };
+            let question = TxnRequest {
+                compare: vec![Compare::is_at(&entry.key, entry.modified)],
+                success: vec![Operation::Put(put).into()],
+                failure: vec![Operation::Range(one_key(entry.key.clone())).into()],
+            };
+            self.own.writes(request.owner, None);
+            let answer = self.client.call(question, limit).await?;
+            if !answer.succeeded {
+                let mut kvs = answer.ranges().flat_map(|range| range.kvs);
+                let lock = request.key.as_str();
+                let now = kvs.find_map(|kv| Entry::read(&self.names, lock, kv));
+                return Ok(now.filter(|now| is_of(now, request, entry.lease)));
+            }
+            self.own.writes(request.owner, Some(answer.revision()));
         }
-        let text = "the entry of the lock changed while it became shared";
-        Err(Error::new(ErrorKind::InvalidResponse, text))
+        entry.mode = Mode::Shared;
+        Ok(Some(entry))
     }
 
     /// Returns why a lease has no entry.

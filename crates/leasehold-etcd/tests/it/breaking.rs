@@ -8,10 +8,10 @@ use leasehold::env::Env;
 use leasehold::look::{BreakOptions, Owner};
 use leasehold::store::background::spawn;
 use leasehold::store::{Held, LockRequest, Progress, RenewReply, SessionContext, Store as _};
-use leasehold::{Key, LostReason};
+use leasehold::{ErrorKind, Key, LostReason};
 use leasehold_etcd::EtcdStore;
 use leasehold_testkit::faults::{NetworkFault, Proxy};
-use leasehold_testkit::servers::EtcdServer;
+use leasehold_testkit::servers::{EtcdServer, until};
 use tokio::runtime::Handle;
 
 use crate::{client, lock, url};
@@ -66,4 +66,24 @@ async fn broken_lock_stays_closed_after_its_last_renewal() {
     );
     assert!(next.fence() > grant.fence);
     next.release().await.unwrap();
+}
+
+/// The downgrade has read the entry, and its write arrives after that of the break.
+#[tokio::test(flavor = "multi_thread")]
+async fn break_during_a_downgrade_ends_the_lease() {
+    let server = EtcdServer::start();
+    let network = Proxy::to(server.port());
+    let holder = client(&format!("etcd://127.0.0.1:{}", network.port()));
+    let guard = lock(&holder, "job").acquire().await.unwrap();
+    let fence = guard.fence();
+    let reads = server.calls("Txn");
+    network.set(NetworkFault::SlowRequests(Duration::from_millis(350)));
+    let downgrading = spawn(async move { guard.downgrade().await.unwrap_err() });
+    until("the entry is read", || server.calls("Txn") > reads);
+    network.hold_requests();
+    let (operator, how) = (client(&url(&server)), BreakOptions::at_its_end());
+    operator.break_lock("job", fence, how).await.unwrap();
+    network.deliver_requests();
+    let error = downgrading.await.unwrap();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
 }
