@@ -124,8 +124,31 @@ async def contended(cycle: AsyncCycle, count: int) -> float:
     return (time.perf_counter() - began) / count * 1000
 
 
+class Bare(asyncio.Protocol):
+    """Two plain commands and nothing else: no lock library can be faster with one task of asyncio."""
+
+    SET = b"*6\r\n$3\r\nSET\r\n$4\r\nbare\r\n$1\r\nx\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n"
+    DEL = b"*2\r\n$3\r\nDEL\r\n$4\r\nbare\r\n"
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.answer.set_result(data)
+
+    async def cycle(self, _name: str) -> None:
+        for command in (self.SET, self.DEL):
+            self.answer = asyncio.get_running_loop().create_future()
+            self.transport.write(command)
+            await self.answer
+
+
 def on_loop(measure: Callable[..., Awaitable[float]], library: str, *arguments: Any) -> float:
     async def main() -> float:
+        if library == "SET, DEL":
+            port = int(URL.rpartition(":")[2])
+            _, bare = await asyncio.get_running_loop().create_connection(Bare, "127.0.0.1", port)
+            return await measure(bare.cycle, *arguments)
         if library == "leasehold":
             async with aio.connect(URL) as own:
 
@@ -165,7 +188,7 @@ CASES: dict[str, dict[str, Callable[[], float]]] = {
     },
     "asyncio, 1 task": {
         library: (lambda library=library: on_loop(tasks, library, 1))
-        for library in ("leasehold", "redis-py", "pottery")
+        for library in ("leasehold", "redis-py", "pottery", "SET, DEL")
     },
     "asyncio, 64 tasks": {
         library: (lambda library=library: on_loop(tasks, library, 64))
