@@ -24,6 +24,13 @@ pub(crate) fn cargo(workspace: &Workspace, words: &str) -> Command {
         .args(words.split(' '))
         .current_dir(workspace.root())
         .stdin(Stdio::null());
+    // `cargo run` set these for this program. The build script of ring runs again if they differ, and with it what depends on ring.
+    for (name, _) in std::env::vars_os() {
+        let shown = name.to_string_lossy();
+        if shown.starts_with("CARGO_PKG_") || shown.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
     if std::env::var_os("CARGO_TARGET_DIR").is_some() {
         // It may be relative to another folder than this working directory.
         command.env("CARGO_TARGET_DIR", workspace.target());
