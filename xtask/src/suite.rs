@@ -73,35 +73,48 @@ impl Programs<'_> {
         }
     }
 
-    /// Builds the programs, and returns a call of each with its name.
+    /// Returns a call of each program with its name.
     fn build(&self, workspace: &Workspace) -> Result<Vec<(String, Command)>, String> {
-        let words = "test --locked --no-run --message-format=json-render-diagnostics";
-        let mut build = step::cargo(workspace, words);
-        build.args(&self.selected).stderr(Stdio::inherit());
-        let output = build.output().map_err(|error| error.to_string())?;
-        if !output.status.success() {
-            return Err("the tests cannot be built".into());
-        }
-        let built = String::from_utf8_lossy(&output.stdout);
-        let call = |line: &str| {
-            let program = test_program(line)?;
-            let mut command = Command::new(&program.file);
-            command
-                .args(&self.filters)
-                .current_dir(&program.folder)
-                .env("CARGO_MANIFEST_DIR", &program.folder)
-                .stdin(Stdio::null());
-            Some((program.file.display().to_string(), command))
+        let built = build(workspace, &self.selected)?;
+        let call = |program: TestProgram| {
+            let mut command = program.call();
+            command.args(&self.filters);
+            (program.file.display().to_string(), command)
         };
-        Ok(built.lines().filter_map(call).collect())
+        Ok(built.into_iter().map(call).collect())
     }
 }
 
+/// Builds the test programs that these options of `cargo test` select.
+pub(crate) fn build(workspace: &Workspace, selected: &[&str]) -> Result<Vec<TestProgram>, String> {
+    let words = "test --locked --no-run --message-format=json-render-diagnostics";
+    let mut build = step::cargo(workspace, words);
+    build.args(selected).stderr(Stdio::inherit());
+    let output = build.output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err("the tests cannot be built".into());
+    }
+    let built = String::from_utf8_lossy(&output.stdout);
+    Ok(built.lines().filter_map(test_program).collect())
+}
+
 #[derive(Debug, PartialEq, Eq)]
-struct TestProgram {
-    file: PathBuf,
+pub(crate) struct TestProgram {
+    pub(crate) file: PathBuf,
     /// The folder of its package, in which it runs.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
+}
+
+impl TestProgram {
+    /// Returns a call of it, as cargo makes it.
+    pub(crate) fn call(&self) -> Command {
+        let mut command = Command::new(&self.file);
+        command
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .stdin(Stdio::null());
+        command
+    }
 }
 
 /// Reads a message of cargo, and returns the test program that it tells of, if any.

@@ -22,7 +22,7 @@ const BUDGET: [(&str, usize, usize); 17] = [
     ("crates/leasehold-types", 2350, 600),
     ("crates/leasehold-zookeeper", 4450, 2400),
     // The wheels of Python and the packages of npm, for four platforms.
-    ("xtask", 4300, 670),
+    ("xtask", 4330, 670),
 ];
 
 /// A number this far above what is there buys nothing: lower it.
