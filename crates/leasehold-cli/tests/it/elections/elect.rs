@@ -91,7 +91,7 @@ fn killed_leader_is_followed(sandbox: &TestStore) {
     until_led(sandbox, 1);
     until_leads(sandbox, "a");
     let second = lead(sandbox, "b", ttl);
-    second.says("waiting for lock");
+    second.says("for lock");
     first.signal(Signal::SIGKILL);
     until_led(sandbox, 2);
     until_leads(sandbox, "b");
@@ -106,7 +106,7 @@ fn next_candidate_leads_after_the_command_ended() {
     let first = start(&sandbox, "--value node-a", &stay("a"));
     sandbox.pid_in("a.pid");
     let second = start(&sandbox, "--value node-b", &stay("b"));
-    second.says("waiting for lock \"x\", held by leasehold");
+    second.says("for lock \"x\", held by leasehold");
     until_led(&sandbox, 1);
     let leader = sandbox.run("elect --observe --once x").succeeds();
     let known = format!("x: led by leasehold (pid {} on ", first.pid());
@@ -252,7 +252,7 @@ fn waiting_candidate_can_be_ended_without_trace() {
     let leader = start(&sandbox, "", &stay("a"));
     until_led(&sandbox, 1);
     let candidate = start(&sandbox, "", "touch ran");
-    candidate.says("waiting for lock");
+    candidate.says("for lock");
     candidate.signal(Signal::SIGTERM);
     let signal = candidate.wait().status.signal();
     assert_eq!(signal, Some(Signal::SIGTERM as i32));

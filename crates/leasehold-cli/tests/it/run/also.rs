@@ -55,7 +55,7 @@ fn waiter_names_its_lock_and_holds_earlier_ones() {
     assert!(sandbox.is_free("c"));
     let text = sandbox.start("run -v d --also b true");
     let held = format!("held by leasehold (pid {}", holder.pid());
-    text.says(&format!(r#"waiting for lock "b", {held}"#));
+    text.says(&format!(r#"for lock "b", {held}"#));
     sandbox.let_go();
     text.wait().fails(0, &[]);
     let ended = waiting.wait();

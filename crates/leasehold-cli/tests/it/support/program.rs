@@ -76,7 +76,7 @@ impl Running {
         processes::signal(self.pid(), signal);
     }
 
-    /// Waits until its stderr contains `text`.
+    /// Waits until its stderr contains `text`. A message may begin with "waiting for 1s for lock" on a busy machine.
     #[track_caller]
     pub(crate) fn says(&self, text: &str) {
         until(&format!("{text:?} on stderr"), || {
