@@ -357,9 +357,11 @@ async fn late_release_of_a_handle_spares_the_next_lock() {
     let before = server.calls("Range");
     let releasing = spawn(async move { theirs.release(&handle).await });
     until("the entry is read", || server.calls("Range") > before);
-    guard.release().await.unwrap();
+    network.hold_requests();
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     let next = take(&ours, "job").await;
     assert_eq!(key_of(&server, "job"), key);
+    network.deliver_requests();
     // An error says that the handle is of another address, and that the lock is not held there.
     let late = releasing.await.unwrap().ok();
     assert_ne!(late, Some(ReleaseOutcome::Released));
