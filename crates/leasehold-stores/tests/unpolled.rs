@@ -37,6 +37,10 @@ async fn queue<T>(
             _ => place.waiters(client, "a").await,
         };
         if waiters == count {
+            // Its client watches it once it has polled the answer, which may come later than this look.
+            let later = SystemClock.now() + Duration::from_secs(1);
+            let granted = within(&SystemClock, later, waiting.as_mut()).await;
+            assert!(granted.is_none(), "another client holds the lock");
             return;
         }
         assert!(SystemClock.now() < end, "{count} waiters did not queue up");
