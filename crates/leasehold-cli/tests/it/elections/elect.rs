@@ -91,7 +91,7 @@ fn killed_leader_is_followed(sandbox: &TestStore) {
     until_led(sandbox, 1);
     until_leads(sandbox, "a");
     let second = lead(sandbox, "b", ttl);
-    second.says("for lock");
+    second.says("waiting for ");
     first.signal(Signal::SIGKILL);
     until_led(sandbox, 2);
     until_leads(sandbox, "b");
@@ -252,7 +252,7 @@ fn waiting_candidate_can_be_ended_without_trace() {
     let leader = start(&sandbox, "", &stay("a"));
     until_led(&sandbox, 1);
     let candidate = start(&sandbox, "", "touch ran");
-    candidate.says("for lock");
+    candidate.says("waiting for ");
     candidate.signal(Signal::SIGTERM);
     let signal = candidate.wait().status.signal();
     assert_eq!(signal, Some(Signal::SIGTERM as i32));

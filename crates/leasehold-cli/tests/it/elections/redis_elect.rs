@@ -23,7 +23,7 @@ fn stopped_leader_is_followed(sandbox: &TestStore) {
     let command = sandbox.pid_in("a.pid");
     until_leads(sandbox, "a");
     let second = lead(sandbox, "b", "");
-    second.says("for lock");
+    second.says("waiting for ");
     first.signal(Signal::SIGSTOP);
     until_led(sandbox, 2);
     until_gone(command);
@@ -105,7 +105,7 @@ fn standby_survives_an_outage_longer_than_the_ttl() {
     let first = lead(&sandbox, "a", "");
     until_led(&sandbox, 1);
     let standby = lead(&sandbox, "b", "");
-    standby.says("for lock");
+    standby.says("waiting for ");
     first.signal(Signal::SIGKILL);
     until_gone(sandbox.pid_in("a.pid"));
     outlast_an_outage(&mut server);
@@ -119,7 +119,7 @@ fn waiter_without_limit_survives_an_outage() {
     let (sandbox, mut server) = Sandbox::on_redis();
     server.command(&["SET", "x", "another-library", "PX", "600000"]);
     let waiter = sandbox.start(&sh("run -v --ttl 3s x", "exit 3"));
-    waiter.says("for lock");
+    waiter.says("waiting for ");
     // The lock is gone with the data.
     outlast_an_outage(&mut server);
     let ended = waiter.wait();

@@ -106,14 +106,14 @@ fn hold_stops_waiting_when_its_script_ends() {
     let holder = Holding::start(&sandbox, "x");
     holder.held(&sandbox);
     let waiter = Holding::start(&sandbox, "-v x");
-    waiter.running.says("for lock");
+    waiter.running.says("waiting for ");
     drop(waiter.stdin);
     let reason = ["\"x\"", "was not acquired before stdin was closed"];
     waiter.running.wait().fails(75, &reason);
     let busy = Holding::start(&sandbox, "-n -E 9 x");
     busy.running.wait().fails(9, &["held by leasehold"]);
     let waiter = Holding::start(&sandbox, "-v x");
-    waiter.running.says("for lock");
+    waiter.running.says("waiting for ");
     drop(holder.stdin);
     waiter.held(&sandbox);
     assert_eq!(holder.running.wait().code(), 0);

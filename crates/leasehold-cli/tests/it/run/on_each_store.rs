@@ -106,7 +106,7 @@ fn signal_ends_a_wait_without_trace(sandbox: &TestStore) {
     let first = sandbox.hold("x", "held");
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let second = sandbox.start("run -v x touch second");
-        second.says("for lock");
+        second.says("waiting for ");
         second.signal(signal);
         // A shell would go on with its script after an exit code.
         assert_eq!(second.wait().status.signal(), Some(signal as i32));

@@ -124,7 +124,7 @@ fn ready_file_exists_while_the_lock_is_held() {
     let first = sandbox.hold("x", "held");
     let args = "run -v --ready-file ready x";
     let second = sandbox.start(&sh(args, "cat ready; read go < gate"));
-    second.says("for lock");
+    second.says("waiting for ");
     assert!(!sandbox.path("ready").exists(), "nothing is held yet");
     sandbox.gate("gate");
     sandbox.let_go();

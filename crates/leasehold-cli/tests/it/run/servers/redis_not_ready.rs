@@ -52,7 +52,7 @@ fn assert_waiter_outlasts(
 ) {
     hold_by_foreigner(servers);
     let waiter = sandbox.start("run -v --ttl 3s x echo mine");
-    waiter.says("for lock");
+    waiter.says("waiting for ");
     servers.iter().take(2).for_each(begin);
     waiter.says(refusal);
     // Servers that refuse have answered, so a client that begins now does not give up after one TTL.
@@ -147,7 +147,7 @@ fn election_outlasts_refused_writes() {
     let leader = lead(&sandbox, "a", "");
     until_led(&sandbox, 1);
     let standby = lead(&sandbox, "b", "");
-    standby.says("for lock");
+    standby.says("waiting for ");
     let (refusal, [begin, end]) = WAYS[0];
     server.command(begin);
     leader.says("lost lock");
