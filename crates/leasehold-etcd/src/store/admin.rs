@@ -4,7 +4,7 @@ use leasehold::look::{BreakRecord, BrokenLease};
 use leasehold::store::{Admin, BoxFuture};
 use leasehold::{Error, ErrorKind, Key};
 
-use super::inner::EtcdInner;
+use super::inner::{EtcdInner, TRIES, too_many_changes};
 use super::inspection::LIMIT;
 use super::session::EtcdSession;
 use crate::client::Failure;
@@ -27,9 +27,6 @@ impl Admin for EtcdSession {
         Box::pin(self.0.last_break(key))
     }
 }
-
-/// How often a break is tried again if the entry changed at the same moment.
-const TRIES: usize = 10;
 
 impl EtcdInner {
     async fn break_lease(&self, lock: &Key, record: &BreakRecord) -> Result<BrokenLease, Error> {
@@ -74,8 +71,7 @@ impl EtcdInner {
             }
             return Ok(BrokenLease::new(true, closed_for));
         }
-        let text = "the entry of the lock changed again and again";
-        Err(Error::new(ErrorKind::Unreachable, text))
+        Err(too_many_changes())
     }
 
     /// Keeps a lock closed for the rest of the lease that was broken: its entry gets another lease, so that the old owner can

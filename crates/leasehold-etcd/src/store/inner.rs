@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future;
-use leasehold::Error;
 use leasehold::clock::{BootInstant, within};
 use leasehold::store::{BoxFuture, LockRequest, PerRuntime, SessionContext, Term, locked};
+use leasehold::{Error, ErrorKind};
 use tokio_util::task::TaskTracker;
 
 use super::crowds::Crowds;
@@ -38,6 +38,15 @@ pub(super) struct EtcdInner {
     shared: Mutex<HashMap<SharedLease, u64>>,
     /// The tasks that end leases without an entry, also on the runtimes of callers. A runtime may be idle from now on.
     leftovers: TaskTracker,
+}
+
+/// How often a request is tried again because another client wrote the entry of the lock at the same moment.
+pub(super) const TRIES: usize = 10;
+
+/// The error after the last try.
+pub(super) fn too_many_changes() -> Error {
+    let text = "the entry of the lock changed again and again";
+    Error::new(ErrorKind::Unreachable, text)
 }
 
 impl EtcdInner {

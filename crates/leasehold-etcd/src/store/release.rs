@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use leasehold::store::{LockRequest, ReleaseReply};
-use leasehold::{Error, ErrorKind, Fence, Mode};
+use leasehold::{Error, Fence, Mode};
 
-use super::inner::EtcdInner;
+use super::inner::{EtcdInner, TRIES, too_many_changes};
 use super::leases::{Holding, OwnLease};
 use super::successors::HandOver;
 use crate::client::{EtcdClient, Failure};
@@ -181,9 +181,6 @@ async fn revoke(
     Ok(reply)
 }
 
-/// How often an entry is read again because another client wrote it at the same moment.
-const TRIES: usize = 10;
-
 impl EtcdInner {
     /// Deletes the entry of an owner whose lease is not this client's alone: the process that took the lock may have released it, and
     /// use the lease for another lock. So the lease is revoked only after the entry was deleted as it was read: that process finds
@@ -212,8 +209,7 @@ impl EtcdInner {
                 });
             }
         }
-        let text = "the entry of the lock changed again and again";
-        Err(Error::new(ErrorKind::Unreachable, text))
+        Err(too_many_changes())
     }
 
     /// Returns the entry of an owner, by its value.

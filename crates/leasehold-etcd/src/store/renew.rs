@@ -4,7 +4,7 @@ use futures_util::future;
 use leasehold::store::{Held, LockRequest, RenewReply, Term};
 use leasehold::{Error, ErrorKind, LostReason, Mode};
 
-use super::inner::EtcdInner;
+use super::inner::{EtcdInner, TRIES, too_many_changes};
 use super::leases::{Holding, OwnLease, seconds};
 use super::pool::Lease;
 use crate::locking::{Entry, EntryState, one_key};
@@ -63,7 +63,7 @@ impl EtcdInner {
             Ok(entry) => entry,
             Err(error) => return RenewReply::Unknown(error),
         };
-        loop {
+        for _ in 0..TRIES {
             entry = match (&term, entry) {
                 (_, Some(entry)) if entry.state() == Some(EntryState::Broken) => {
                     return RenewReply::Lost(LostReason::Broken);
@@ -81,6 +81,7 @@ impl EtcdInner {
                 _ => return self.lost(request).await,
             };
         }
+        RenewReply::Unknown(too_many_changes())
     }
 
     /// Returns the entry of each lease.
