@@ -20,8 +20,7 @@ pub(crate) fn verify(workspace: &Workspace, skipped: &[String]) -> Result<(), Fa
         run("clippy --workspace --all-targets --locked -- -D warnings")
     })?;
     step("features", || {
-        // With the testkit, most libraries have the features that they have in the step before, and are not built again.
-        let without = "clippy -p leasehold-cli -p leasehold-testkit --locked --no-default-features";
+        let without = "clippy -p leasehold-cli --locked --no-default-features";
         FEATURES.iter().try_for_each(|features| {
             run(&format!("{without} --features={features} -- -D warnings"))
         })
@@ -45,12 +44,12 @@ pub(crate) fn verify(workspace: &Workspace, skipped: &[String]) -> Result<(), Fa
 /// The features of the command, one by one and none.
 const FEATURES: [&str; 7] = [
     "",
-    "leasehold-cli/redis",
-    "leasehold-cli/postgres",
-    "leasehold-cli/etcd",
-    "leasehold-cli/zookeeper",
-    "leasehold-cli/exporter",
-    "leasehold-cli/top",
+    "redis",
+    "postgres",
+    "etcd",
+    "zookeeper",
+    "exporter",
+    "top",
 ];
 
 /// Packs each published crate as for crates.io. Their build is that of the tests.

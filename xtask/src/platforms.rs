@@ -52,14 +52,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
 
 /// Runs the tests of lock files in the form that they have on macOS.
 fn test_lock_files(workspace: &Workspace) -> Result<(), String> {
-    // The build of all tests, which CI has made before.
-    for program in suite::build(workspace, &["--workspace"])? {
-        let name = program.file.file_name().unwrap_or_default();
-        let name = name.to_string_lossy();
-        let is_test = name.starts_with("contract-") || name.starts_with("it-");
-        if !is_test || !program.folder.ends_with("crates/leasehold-file") {
-            continue;
-        }
+    // With the features of all tests, so that what CI has built for these is not built again.
+    let selected = "--workspace --test contract --test it".split(' ');
+    let mut programs = suite::build(workspace, &selected.collect::<Vec<_>>())?;
+    programs.retain(|program| program.folder.ends_with("crates/leasehold-file"));
+    if programs.len() != 2 {
+        return Err("leasehold-file has other test programs than contract and it".into());
+    }
+    for program in programs {
         let mut test = program.call();
         test.args(NEED_LINUX.iter().flat_map(|name| ["--skip", name]));
         succeed(test.env("LEASEHOLD_TEST_BYTE_LOCK", "1"))?;

@@ -42,7 +42,7 @@ impl Programs<'_> {
     ///
     /// Many tests wait for a lease to end and use no core, above all the last ones of a program.
     pub(crate) fn run(self, workspace: &Workspace, skips: bool) -> Result<(), String> {
-        let programs = self.build(workspace)?;
+        let programs = self.calls(workspace)?;
         let mut waiting = self.others;
         waiting.extend(programs);
         for (_, program) in &mut waiting {
@@ -74,7 +74,7 @@ impl Programs<'_> {
     }
 
     /// Returns a call of each program with its name.
-    fn build(&self, workspace: &Workspace) -> Result<Vec<(String, Command)>, String> {
+    fn calls(&self, workspace: &Workspace) -> Result<Vec<(String, Command)>, String> {
         let built = build(workspace, &self.selected)?;
         let call = |program: TestProgram| {
             let mut command = program.call();
