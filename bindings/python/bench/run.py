@@ -148,7 +148,10 @@ def on_loop(measure: Callable[..., Awaitable[float]], library: str, *arguments: 
         if library == "SET, DEL":
             port = int(URL.rpartition(":")[2])
             _, bare = await asyncio.get_running_loop().create_connection(Bare, "127.0.0.1", port)
-            return await measure(bare.cycle, *arguments)
+            try:
+                return await measure(bare.cycle, *arguments)
+            finally:
+                bare.transport.close()
         if library == "leasehold":
             async with aio.connect(URL) as own:
 
