@@ -11,39 +11,36 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use common::Place;
+use futures_util::future::{Either, select};
 use futures_util::{FutureExt as _, poll};
 use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::store::Report;
+use leasehold::telemetry::{LockEvent, LockEvents};
 
 /// Other clients get the lock after a third of it.
 const TTL: Duration = Duration::from_secs(12);
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Polls `waiting` until the lock has this many waiters.
-async fn queue<T>(
-    place: &Place,
-    client: &Client,
-    count: usize,
-    mut waiting: Pin<&mut impl Future<Output = T>>,
-) {
-    let end = SystemClock.now() + LIMIT;
-    loop {
-        let soon = SystemClock.now() + Duration::from_millis(50);
-        let granted = within(&SystemClock, soon, waiting.as_mut()).await;
-        assert!(granted.is_none(), "another client holds the lock");
-        let waiters = match place {
-            // Lock files do not show their waiters. If this one queues late, the test checks less.
-            Place::Files(_) => count,
-            _ => place.waiters(client, "a").await,
+/// Polls `waiting` until its client says that it waits. From then on, the client watches whether it is polled.
+async fn queue<T>(events: &mut LockEvents, waiting: Pin<&mut impl Future<Output = T>>) {
+    let waits = pin!(async {
+        let is_busy = |event| {
+            matches!(
+                event,
+                LockEvent::Waiting {
+                    reason: Report::Busy(_),
+                    ..
+                }
+            )
         };
-        if waiters == count {
-            // Its client watches it once it has polled the answer, which may come later than this look.
-            let later = SystemClock.now() + Duration::from_secs(1);
-            let granted = within(&SystemClock, later, waiting.as_mut()).await;
-            assert!(granted.is_none(), "another client holds the lock");
-            return;
-        }
-        assert!(SystemClock.now() < end, "{count} waiters did not queue up");
+        while !is_busy(events.next().await.unwrap()) {}
+    });
+    let queued = select(waiting, waits);
+    match within(&SystemClock, SystemClock.now() + LIMIT, queued).await {
+        Some(Either::Right(_)) => {}
+        Some(Either::Left(_)) => panic!("another client holds the lock"),
+        None => panic!("it does not wait"),
     }
 }
 
@@ -56,10 +53,11 @@ async fn passes(client: &Client, name: &str) {
 async fn unpolled_waiter_passes_the_lock_on(place: &Place) {
     let [holder, first, second] = [(); 3].map(|()| place.client());
     let guard = holder.lock("a").ttl(TTL).acquire().await.unwrap();
+    let [mut first_events, mut second_events] = [&first, &second].map(Client::events);
     let mut unpolled = pin!(first.lock("a").ttl(TTL).acquire());
-    queue(place, &holder, 1, unpolled.as_mut()).await;
+    queue(&mut first_events, unpolled.as_mut()).await;
     let mut next = pin!(second.lock("a").ttl(TTL).acquire());
-    queue(place, &holder, 2, next.as_mut()).await;
+    queue(&mut second_events, next.as_mut()).await;
     guard.release().await.unwrap();
     let next = within(&SystemClock, SystemClock.now() + LIMIT, next);
     let next = next.await.expect("the lock in time").unwrap();
