@@ -51,10 +51,9 @@ impl Engine {
         if let Err(error) = net.membership.check_ttl(&lock_request) {
             return net.finish(id, Outcome::Failed(error));
         }
-        let owner = lock_request.owner;
         let plain = Plain::begin(net, id, &lock_request);
         // The same owner asks again: its earlier attempt becomes part of this one.
-        if let Some(former) = net.owners.insert(owner, id)
+        if let Some(former) = net.know_owner(&lock_request, id)
             && let Some(mut former) = self.acquisitions.remove(former)
         {
             former.forget(net);
@@ -75,14 +74,19 @@ impl Engine {
     pub(crate) fn start_release(
         &mut self,
         id: OperationId,
-        lock_request: Arc<LockRequest>,
+        mut lock_request: Arc<LockRequest>,
         mode: ReleaseMode,
     ) {
         let net = &mut self.net;
-        let former = net.owners.get(&lock_request.owner).copied();
+        let former = net.acquisition_of(&lock_request.owner);
         let mut former = former.and_then(|id| self.acquisitions.remove(id));
         if let Some(former) = &mut former {
             former.forget(net);
+            let owner = former.lock_request().owner;
+            if lock_request.owner != owner {
+                // The caller does not know of the later round.
+                lock_request = Arc::new(LockRequest::clone(&lock_request).with_owner(owner));
+            }
         }
         if mode == ReleaseMode::Detach {
             // The other members would keep the entry until its turn.

@@ -43,6 +43,8 @@ pub(crate) struct Net {
     events: VecDeque<(OperationId, Event)>,
     /// The acquisition of each owner: a wait, or a lease that is held.
     pub(crate) owners: HashMap<Owner, OperationId>,
+    /// The acquisitions that are in a later round, by their first owners.
+    pub(crate) first_owners: HashMap<Owner, OperationId>,
     /// The rounds that acquisitions give back.
     pub(crate) given_back: Vec<GivenBack>,
     /// Members that may have the lease of this owner from now on, because it is repaired there.
@@ -116,6 +118,7 @@ impl Net {
             unsent: VecDeque::new(),
             events: VecDeque::new(),
             owners: HashMap::default(),
+            first_owners: HashMap::default(),
             given_back: Vec::new(),
             repaired: Vec::new(),
             next_request: 0,
@@ -308,10 +311,33 @@ impl Net {
         !was_busy && self.waiters.of(key).next().is_none()
     }
 
-    /// The acquisition is over: the owner no longer leads to it.
-    pub(crate) fn forget_owner(&mut self, owner: Owner, id: OperationId) {
+    /// The owner of a request leads to this acquisition. Returns the one that it led to.
+    pub(crate) fn know_owner(
+        &mut self,
+        lock_request: &LockRequest,
+        id: OperationId,
+    ) -> Option<OperationId> {
+        let (owner, first) = (lock_request.owner, lock_request.first_owner());
+        if owner != first {
+            self.first_owners.insert(first, id);
+        }
+        self.owners.insert(owner, id)
+    }
+
+    /// Returns the acquisition of a request, which may be in a later round.
+    pub(crate) fn acquisition_of(&self, owner: &Owner) -> Option<OperationId> {
+        let known = self.owners.get(owner);
+        known.or_else(|| self.first_owners.get(owner)).copied()
+    }
+
+    /// The acquisition is over: the owner of its request no longer leads to it.
+    pub(crate) fn forget_owner(&mut self, lock_request: &LockRequest, id: OperationId) {
+        let (owner, first) = (lock_request.owner, lock_request.first_owner());
         if self.owners.get(&owner) == Some(&id) {
             self.owners.remove(&owner);
+        }
+        if owner != first && self.first_owners.get(&first) == Some(&id) {
+            self.first_owners.remove(&first);
         }
     }
 

@@ -173,7 +173,7 @@ impl Acquisition {
         let next = Owner::at(former.client(), former.since(), &*net.entropy);
         self.lock_request = Arc::new(LockRequest::clone(&self.lock_request).with_owner(next));
         net.owners.remove(&former);
-        net.owners.insert(next, self.id);
+        net.know_owner(&self.lock_request, self.id);
         next
     }
 }

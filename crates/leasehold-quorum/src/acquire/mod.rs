@@ -92,7 +92,7 @@ impl Acquisition {
         net.set_timer(Timer::Acquire(self.id), &mut self.timer, None);
         net.waiters
             .remove(&self.lock_request.key, self.ticket, self.id);
-        net.forget_owner(self.lock_request.owner, self.id);
+        net.forget_owner(&self.lock_request, self.id);
     }
 
     /// The timer is due: ends what has reached its end. [`ask_due`](Self::ask_due) follows.

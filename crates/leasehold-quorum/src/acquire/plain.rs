@@ -277,6 +277,6 @@ impl Plain {
     /// The acquisition ends. From now on, nothing finds it.
     fn forget(&mut self, net: &mut Net) {
         net.set_timer(Timer::Acquire(self.id), &mut self.timer, None);
-        net.forget_owner(self.lock_request.owner, self.id);
+        net.forget_owner(&self.lock_request, self.id);
     }
 }

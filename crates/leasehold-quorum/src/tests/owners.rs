@@ -55,6 +55,48 @@ fn wait_continues_with_another_owner() {
     assert!(next.contains(&acquired.owner));
 }
 
+/// Releases the lease of a request, whose owner is another one by now.
+fn release_by_request(fixture: &mut Fixture, lock_request: LockRequest, id: OperationId) {
+    let owner = fixture.acquired(id).expect("a lease").owner;
+    assert_ne!(owner, lock_request.owner);
+    fixture.release(&Arc::new(lock_request));
+    match fixture.sent(0).last() {
+        Some(Request::Free { lock_request } | Request::Release { lock_request, .. }) => {
+            assert_eq!(lock_request.owner, owner);
+        }
+        other => panic!("{other:?}"),
+    }
+    let net = &fixture.engine.net;
+    assert!(net.owners.is_empty() && net.first_owners.is_empty());
+}
+
+/// Its caller may keep the wait, and not poll it.
+#[test]
+fn release_of_a_request_ends_its_later_round() {
+    let mut fixture = Fixture::new(3);
+    let (lock_request, id) = fixture.wait_unanswered();
+    fixture.reply(0, granted(7));
+    fixture.reply(1, busy(1));
+    fixture.pass(100);
+    for member in [0, 1] {
+        fixture.reply(member, released(true));
+        fixture.notify(member, &lock_request);
+        fixture.reply(member, granted(9));
+    }
+    release_by_request(&mut fixture, LockRequest::clone(&lock_request), id);
+}
+
+/// A wait that goes ahead of the queues asks each time for another owner.
+#[test]
+fn release_of_a_request_ends_its_later_attempt() {
+    let mut fixture = Fixture::new(1);
+    let first = fixture.lock_request(true).barging(true);
+    let next = Owner::at(fixture.client.id, first.owner.since(), &*fixture.entropy);
+    let id = fixture.acquire(&Arc::new(first.clone().with_owner(next)));
+    fixture.reply(0, granted(7));
+    release_by_request(&mut fixture, first, id);
+}
+
 #[test]
 fn waiter_without_a_majority_returns_with_another_owner() {
     let mut fixture = Fixture::new(1);

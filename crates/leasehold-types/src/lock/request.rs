@@ -40,6 +40,8 @@ pub struct LockRequest {
     /// if another process could free the lease meanwhile, because the restored lease would come after the
     /// release.
     pub repairs: bool,
+    /// The owner of the first round.
+    first_owner: Owner,
 }
 
 impl LockRequest {
@@ -71,6 +73,7 @@ impl LockRequest {
             waits: false,
             barges: false,
             repairs: true,
+            first_owner: owner,
         }
     }
 
@@ -132,11 +135,17 @@ impl LockRequest {
         self
     }
 
-    /// The same request of another owner.
+    /// The same request, in a round of this owner.
     #[must_use]
     pub fn with_owner(mut self, owner: Owner) -> Self {
         self.owner = owner;
         self
+    }
+
+    /// Returns the owner that the request was made with. The caller knows the request by it, also in a later round.
+    #[must_use]
+    pub fn first_owner(&self) -> Owner {
+        self.first_owner
     }
 
     /// The same request for this permit.
