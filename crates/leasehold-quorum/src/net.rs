@@ -311,7 +311,7 @@ impl Net {
         !was_busy && self.waiters.of(key).next().is_none()
     }
 
-    /// The owner of a request leads to this acquisition. Returns the one that it led to.
+    /// Notes the acquisition of a request. Returns the earlier one of the same owner.
     pub(crate) fn know_owner(
         &mut self,
         lock_request: &LockRequest,

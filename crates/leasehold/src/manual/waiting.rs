@@ -58,8 +58,8 @@
 //!
 //! A waiter's turn may come while its runtime is blocked, or while a branch of a `select!` takes long. If the caller does
 //! not poll the wait for a third of the TTL after it was woken, the client releases what the wait has, so that others get
-//! the lock. The next poll begins anew, at the end of the queue. A call counts as a wait once its caller has polled the answer that
-//! the lock is busy. A lock that is granted to a call before that, and is not polled, stays closed for a TTL.
+//! the lock. The next poll begins anew, at the end of the queue. A call is a wait once its caller has polled the answer that the lock
+//! is busy. If it is granted the lock before, and not polled, the lock stays closed for one TTL.
 //!
 //! # Ending a wait
 //!

@@ -79,7 +79,7 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// - **A7** May be dropped at any await point; a `release` of the same request afterwards leaves
     ///   nothing held, reserved or queued, however far the attempt had got.
     /// - **A12** May be kept and not polled: a `release` of the same request then ends, and frees the lock. The client
-    ///   releases a request whose caller knows that it waits, was woken, and does not poll it for a third of the TTL.
+    ///   does so if the caller has seen that the lock is busy, was woken, and has not polled for a third of the TTL.
     /// - **A9** The caller may poll it, and a `release`, outside of a tokio runtime.
     fn acquire<'a>(
         &'a self,
