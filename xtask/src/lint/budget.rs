@@ -9,7 +9,7 @@ const BUDGET: [(&str, usize, usize); 17] = [
     ("crates/leasehold", 8650, 8650),
     ("crates/leasehold-cli", 15100, 13050),
     ("crates/leasehold-credentials", 850, 500),
-    ("crates/leasehold-etcd", 4800, 2550),
+    ("crates/leasehold-etcd", 4800, 2580),
     ("crates/leasehold-fakeredis", 2400, 950),
     ("crates/leasehold-file", 3700, 4050),
     ("crates/leasehold-model", 900, 250),

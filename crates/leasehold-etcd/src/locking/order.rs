@@ -84,7 +84,10 @@ pub(super) fn is_before(entry: &Entry, standing: Standing) -> bool {
     let is_passed = !is_ahead && entry.state() == Some(EntryState::Waiting);
     match standing {
         Standing::Newcomer => true,
-        Standing::Queued(created) => is_ahead || entry.created < created,
+        // The permits of those that came later are gone, too.
+        Standing::Queued(created) => {
+            is_ahead || entry.created < created || (entry.created > created && entry.is_held())
+        }
         Standing::Barging => !is_passed,
         Standing::Ahead(created) => {
             let waits = entry.state() == Some(EntryState::Waiting);
@@ -216,6 +219,23 @@ mod tests {
             decide(&entries, Standing::Queued(3), Mode::Shared),
             Decision::Free
         );
+    }
+
+    /// A client that is slow to take its permit does not pass one that came later and has one.
+    #[test]
+    fn permits_count_holders_that_came_later() {
+        let holder = entry(6, permits(2), true);
+        let barged = ahead(7, permits(2));
+        let entries = [
+            holder.clone(),
+            entry(5, permits(2), false),
+            entry(4, permits(2), false),
+        ];
+        let slow = Standing::Queued(4);
+        assert_eq!(decide(&entries, slow, permits(2)), Decision::Free);
+        let full = Decision::Full(vec![barged.key.clone(), holder.key.clone()]);
+        let entries: Vec<_> = entries.into_iter().chain([barged]).collect();
+        assert_eq!(decide(&entries, slow, permits(2)), full);
     }
 
     #[test]

@@ -44,14 +44,15 @@ impl Snapshot {
 
     /// Decides whether a client may have the lock in this mode.
     pub(crate) fn decide(&self, standing: Standing, mode: Mode) -> Decision {
-        let queue = match standing {
-            Standing::Queued(created) => {
-                let later = self.queue.partition_point(|entry| entry.created >= created);
-                self.queue.get(later..).unwrap_or_default()
-            }
-            _ => &self.queue,
+        let earlier = match standing {
+            Standing::Queued(created) => self.queue.partition_point(|it| it.created >= created),
+            _ => 0,
         };
-        let entries = self.ahead.iter().chain(queue);
+        let (later, earlier) = self.queue.split_at(earlier);
+        // A client that came later can hold only a permit before this one has its own.
+        let counts = mode.permits().is_some();
+        let later = later.iter().filter(|_| counts);
+        let entries = self.ahead.iter().chain(later).chain(earlier);
         decide(entries.filter(|entry| is_before(entry, standing)), mode)
     }
 

@@ -101,7 +101,8 @@ impl Attempt<'_> {
                 return vec![is_empty(names.writers(lock)), is_empty(names.ahead(lock))];
             }
             Condition::NoOther => is_empty(names.all(lock)),
-            // Those before it in the queue only become fewer, and only share the lock more.
+            // Those before it in the queue only become fewer, and only share the lock more. Those behind it count it, so they
+            // take none of its permits.
             Condition::UnchangedSince(revision) if still_there.is_some() => {
                 is_unchanged(names.ahead(lock), revision)
             }

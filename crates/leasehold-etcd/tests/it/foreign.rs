@@ -47,7 +47,7 @@ impl Etcdctl {
     }
 }
 
-fn entries(server: &EtcdServer, name: &str) -> usize {
+pub(crate) fn entries(server: &EtcdServer, name: &str) -> usize {
     let output = server.etcdctl(&["get", "--prefix", "--keys-only", &format!("{name}/")]);
     let keys = String::from_utf8(output.stdout).unwrap();
     keys.lines().filter(|line| !line.is_empty()).count()

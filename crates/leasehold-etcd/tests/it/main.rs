@@ -13,6 +13,7 @@ mod full;
 mod guarded;
 mod leases;
 mod neighbours;
+mod permits;
 mod pooled;
 mod runtimes;
 mod servers;
