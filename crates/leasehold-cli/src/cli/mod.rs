@@ -56,6 +56,11 @@ pub(crate) fn program() -> Command {
 
 /// Parses the arguments of this process.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    // What is right needs no text of the help, and that takes longer to put together than to parse.
+    Cli::try_parse().or_else(|_| parse_with_help())
+}
+
+fn parse_with_help() -> Result<Cli, clap::Error> {
     let mut program = match asks_for_all(std::env::args_os()) {
         true => program(),
         false => help::in_short(program()),
