@@ -15,8 +15,8 @@ use futures_util::future::{Either, select};
 use futures_util::{FutureExt as _, poll};
 use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::Report;
-use leasehold::telemetry::{LockEvent, LockEvents};
+use leasehold::telemetry::LockEvents;
+use leasehold_testkit::until_waiting;
 
 /// Other clients get the lock after a third of it.
 const TTL: Duration = Duration::from_secs(12);
@@ -24,18 +24,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// Polls `waiting` until its client says that it waits. From then on, the client watches whether it is polled.
 async fn queue<T>(events: &mut LockEvents, waiting: Pin<&mut impl Future<Output = T>>) {
-    let waits = pin!(async {
-        let is_busy = |event| {
-            matches!(
-                event,
-                LockEvent::Waiting {
-                    reason: Report::Busy(_),
-                    ..
-                }
-            )
-        };
-        while !is_busy(events.next().await.unwrap()) {}
-    });
+    let waits = pin!(until_waiting(events));
     let queued = select(waiting, waits);
     match within(&SystemClock, SystemClock.now() + LIMIT, queued).await {
         Some(Either::Right(_)) => {}

@@ -20,6 +20,7 @@ mod shifted_clock;
 #[cfg(feature = "internal")]
 mod until;
 mod virtual_time;
+mod waiting;
 
 #[cfg(feature = "internal")]
 #[doc(hidden)]
@@ -32,6 +33,8 @@ pub use {
 
 pub use faults::{Fault, FaultyStore, StoreCall};
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_env};
+#[doc(hidden)]
+pub use waiting::until_waiting;
 
 /// Compiles the README's examples as tests of this crate, which may depend on all stores.
 #[cfg(doctest)]

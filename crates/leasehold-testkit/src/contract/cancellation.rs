@@ -8,6 +8,7 @@ use leasehold::store::ReleaseReply;
 use leasehold::{Client, ErrorKind};
 
 use super::fixture::{Fixture, LONG, TIMEOUT, free, granted, granted_in_time, now, released};
+use crate::until_waiting;
 
 /// Polls `future` until it ends, or drops it at await point number `awaits`.
 pub(super) async fn up_to<F: Future>(awaits: usize, future: F) -> Option<F::Output> {
@@ -99,13 +100,12 @@ pub(crate) async fn a12_closed_client_leaves_nothing(fixture: &Fixture) {
     let key = fixture.key();
     let lock = client.lock(&key).ttl(LONG);
     let guard = lock.acquire().await.expect("a free lock");
+    let mut events = client.events();
     let mut waits = pin!(lock.acquire());
-    // Some stores ask several times before they wait.
-    let pause = pin!(fixture.pause());
-    assert!(matches!(
-        select(waits.as_mut(), pause).await,
-        Either::Right(_)
-    ));
+    let is_queued = pin!(until_waiting(&mut events));
+    let queued = select(waits.as_mut(), is_queued);
+    let queued = within(&SystemClock, SystemClock.now() + TIMEOUT, queued).await;
+    assert!(matches!(queued, Some(Either::Right(_))), "it does not wait");
     client.close(TIMEOUT).await.expect("all releases");
     assert!(!guard.is_valid());
     free(fixture, &store, &key).await;
