@@ -2,6 +2,8 @@
 //! without I/O.
 
 mod entry;
+#[cfg(test)]
+mod interleavings;
 mod names;
 mod order;
 mod snapshot;

@@ -84,7 +84,7 @@ pub(super) fn is_before(entry: &Entry, standing: Standing) -> bool {
     let is_passed = !is_ahead && entry.state() == Some(EntryState::Waiting);
     match standing {
         Standing::Newcomer => true,
-        // The permits of those that came later are gone, too.
+        // A client that came later may have been faster.
         Standing::Queued(created) => {
             is_ahead || entry.created < created || (entry.created > created && entry.is_held())
         }

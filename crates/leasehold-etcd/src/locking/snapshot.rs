@@ -49,9 +49,11 @@ impl Snapshot {
             _ => 0,
         };
         let (later, earlier) = self.queue.split_at(earlier);
-        // A client that came later can hold only a permit before this one has its own.
-        let counts = mode.permits().is_some();
-        let later = later.iter().filter(|_| counts);
+        // Permits are counted, so those of later clients matter.
+        let later = match mode {
+            Mode::Permit(_) => later,
+            Mode::Exclusive | Mode::Shared => &[],
+        };
         let entries = self.ahead.iter().chain(later).chain(earlier);
         decide(entries.filter(|entry| is_before(entry, standing)), mode)
     }

@@ -102,7 +102,7 @@ impl Attempt<'_> {
             }
             Condition::NoOther => is_empty(names.all(lock)),
             // Those before it in the queue only become fewer, and only share the lock more. Those behind it count it, so they
-            // take none of its permits.
+            // leave it a permit.
             Condition::UnchangedSince(revision) if still_there.is_some() => {
                 is_unchanged(names.ahead(lock), revision)
             }

@@ -1,8 +1,6 @@
-use std::time::Duration;
-
 use leasehold::store::Permits;
 use leasehold::store::background::spawn;
-use leasehold::{Client, ErrorKind, Lock, Mode};
+use leasehold::{Client, Lock, Mode};
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{EtcdServer, until};
 
@@ -25,7 +23,7 @@ async fn slow_waiter_takes_no_third_permit() {
     let first = permit(&near).acquire().await.unwrap();
     let second = permit(&near).acquire().await.unwrap();
 
-    let slow = permit(&far).wait(Duration::from_secs(4));
+    let slow = permit(&far).wait(LONG);
     let slow = spawn(async move { slow.acquire().await });
     until("the slow client waits", || entries(&server, "job") == 3);
     network.set(NetworkFault::Frozen);
@@ -39,10 +37,13 @@ async fn slow_waiter_takes_no_third_permit() {
     let barged = barged.expect("one permit is held");
     network.set(NetworkFault::None);
 
-    let refused = slow.await.unwrap().expect_err("both permits are held");
-    assert_eq!(refused.kind(), ErrorKind::Busy);
+    // The slow client needs an event, a look, and a transaction to take one. These come after them on the same connection.
+    for _ in 0..20 {
+        let holders = far.holders("job").await.unwrap();
+        assert!(holders.len() <= 2, "{holders:?}");
+    }
     next.release().await.unwrap();
-    let guard = permit(&far).wait(LONG).acquire().await.unwrap();
-    guard.release().await.unwrap();
+    let slow = slow.await.unwrap().unwrap();
+    slow.release().await.unwrap();
     barged.release().await.unwrap();
 }

@@ -8,7 +8,7 @@ use leasehold::store::ReleaseReply;
 use leasehold::{Client, ErrorKind};
 
 use super::fixture::{Fixture, LONG, TIMEOUT, free, granted, granted_in_time, now, released};
-use crate::until_waiting;
+use crate::waiting::until_waiting;
 
 /// Polls `future` until it ends, or drops it at await point number `awaits`.
 pub(super) async fn up_to<F: Future>(awaits: usize, future: F) -> Option<F::Output> {
