@@ -42,8 +42,13 @@ struct Party {
 pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
     page.say(include_str!("../../../pages/stores.md"));
     let load = machine::load();
-    let wanted = |store: &Store| options.wants_store(store.name());
-    for store in Store::ALL.into_iter().filter(wanted) {
+    let mut wanted = Store::ALL.to_vec();
+    wanted.retain(|store| options.wants_store(store.name()));
+    if wanted.is_empty() {
+        let names = Store::ALL.map(Store::name).join(", ");
+        return Err(format!("--store: no store has such a name; there are: {names}").into());
+    }
+    for store in wanted {
         let version = match store.try_start() {
             Ok(server) => server.version()?,
             Err(why) => {
