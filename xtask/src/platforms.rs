@@ -81,13 +81,6 @@ const NEED_LINUX: [&str; 10] = [
     "waiting::",
 ];
 
-/// The crates of these programs that the tests optimize. Nothing runs the programs.
-const UNOPTIMIZED: [&str; 3] = [
-    "profile.dev.package.tokio.opt-level=0",
-    "profile.dev.package.leasehold.opt-level=0",
-    "profile.dev.package.leasehold-redis.opt-level=0",
-];
-
 fn build(
     workspace: &Workspace,
     wheels: &Wheels,
@@ -110,7 +103,8 @@ fn build(
         build
             .args(packages.split_whitespace())
             .args(["--target", system.target])
-            .args(UNOPTIMIZED.iter().flat_map(|it| ["--config", it]))
+            // The tests optimize it; nothing runs these programs.
+            .args(["--config", "profile.dev.package.tokio.opt-level=0"])
             .env("RUSTFLAGS", &flags)
             // For the size on the disk.
             .env("CARGO_PROFILE_DEV_DEBUG", "none");
