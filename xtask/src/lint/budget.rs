@@ -11,7 +11,7 @@ const BUDGET: [(&str, usize, usize); 17] = [
     ("crates/leasehold-credentials", 850, 500),
     ("crates/leasehold-etcd", 4800, 2580),
     ("crates/leasehold-fakeredis", 2400, 950),
-    ("crates/leasehold-file", 3700, 4050),
+    ("crates/leasehold-file", 3720, 4050),
     ("crates/leasehold-model", 900, 250),
     ("crates/leasehold-postgres", 3550, 2850),
     ("crates/leasehold-quorum", 7630, 7440),

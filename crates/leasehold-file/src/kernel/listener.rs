@@ -50,6 +50,11 @@ impl Listener {
         })
     }
 
+    /// Returns whether it watches a folder.
+    pub(crate) fn watches_folder(&self) -> bool {
+        !self.is_over() && locked(&self.folder).is_some()
+    }
+
     /// Watches the folder at `path`, unless it does already.
     pub(crate) fn watch_folder(&self, path: &Path) -> io::Result<()> {
         let mut folder = locked(&self.folder);

@@ -27,6 +27,10 @@ impl Listener {
         match self.0 {}
     }
 
+    pub(crate) fn watches_folder(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         match self.0 {}
     }

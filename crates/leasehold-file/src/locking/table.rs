@@ -76,6 +76,13 @@ impl Table {
         files.any(|file| name.is_none() || file == name)
     }
 
+    /// Returns whether a held lock no longer excludes others, or cannot be looked up.
+    pub(crate) fn has_lost_one(&self) -> bool {
+        let held: Vec<HeldLock> = locked(&self.held).values().cloned().collect();
+        held.iter()
+            .any(|lock| !matches!(lock.still_excludes(), Ok(true)))
+    }
+
     pub(crate) fn keep(&self, id: RequestId, lock: HeldLock) {
         locked(&self.held).insert(id, lock);
     }

@@ -34,7 +34,7 @@ impl FileSession {
         let notifications =
             Notifications::new(store.0.source, context.clone(), Arc::clone(&store.0.table));
         Self {
-            queues: WaitQueues::new(Arc::new(attempts), notifications, context.clone()),
+            queues: WaitQueues::new(Arc::new(attempts), Arc::new(notifications), context.clone()),
             store,
             context,
         }
@@ -46,7 +46,6 @@ impl FileSession {
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
         let (mut open, mut first) = (None, None);
-        self.watch_folder();
         if request.waits {
             first = self.queues.first_try(request);
         }
@@ -73,15 +72,9 @@ impl FileSession {
         })
     }
 
-    /// Notices from now on if a held lock file is removed.
-    fn watch_folder(&self) {
+    fn grant(&self, fence: Fence) -> Grant {
         let notifications = &self.queues.notifications;
         notifications.watch_folder(self.store.0.directory.path());
-    }
-
-    fn grant(&self, fence: Fence) -> Grant {
-        // The attempt may have made the folder.
-        self.watch_folder();
         Grant::new(fence, Term::endless(self.context.env().clock.now()))
     }
 

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use crate::flock::flock_gets;
 use crate::store_fixture::{OpenStore, StoreFixture, permit};
 
-/// On this clock every pause lasts until it is let go, the first one first.
+/// On this clock every pause of an attempt lasts until it is let go, the first one first.
 #[derive(Clone, Debug)]
 struct HeldClock {
     pauses: Arc<AtomicUsize>,
@@ -38,7 +38,10 @@ impl Clock for HeldClock {
         SystemClock.wall()
     }
 
-    fn sleep_until(&self, _: BootInstant) -> BoxFuture<'static, ()> {
+    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
+        if deadline.since(self.now()) > Duration::from_millis(30) {
+            return SystemClock.sleep_until(deadline);
+        }
         let Self { pauses, let_go } = self.clone();
         Box::pin(async move {
             let mut go = pin!(let_go.acquire());

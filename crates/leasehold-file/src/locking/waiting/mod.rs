@@ -29,7 +29,7 @@ struct QueueId {
 #[derive(Debug)]
 pub(crate) struct WaitQueues {
     pub(crate) attempts: Arc<Attempts>,
-    pub(crate) notifications: Notifications,
+    pub(crate) notifications: Arc<Notifications>,
     context: SessionContext,
     entries: Mutex<HashMap<QueueId, WaitEntry>>,
     room: Arc<Semaphore>,
@@ -70,7 +70,7 @@ impl QueueId {
 impl WaitQueues {
     pub(crate) fn new(
         attempts: Arc<Attempts>,
-        notifications: Notifications,
+        notifications: Arc<Notifications>,
         context: SessionContext,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -252,7 +252,7 @@ mod tests {
         };
         let notifications =
             Notifications::new(source, context.clone(), Arc::clone(&attempts.table));
-        WaitQueues::new(Arc::new(attempts), notifications, context)
+        WaitQueues::new(Arc::new(attempts), Arc::new(notifications), context)
     }
 
     /// Waits while another request has the lock. `seen` sees the wait after it was refused.
