@@ -47,6 +47,11 @@ impl Programs<'_> {
         waiting.extend(programs);
         for (_, program) in &mut waiting {
             equip(program, workspace)?;
+            let folder = program.get_current_dir();
+            if folder.is_some_and(|folder| folder.ends_with("leasehold-testkit")) {
+                // Its stores are examples.
+                program.env_remove(PROGRAMS_SECONDS);
+            }
             if std::env::var_os(THREADS).is_none() {
                 program.env(THREADS, threads().to_string());
             }
@@ -159,6 +164,9 @@ const AT_ONCE: usize = 2;
 
 /// What the test runner reads.
 const THREADS: &str = "RUST_TEST_THREADS";
+
+/// How long random programs run in each arrangement of a store.
+pub(crate) const PROGRAMS_SECONDS: &str = "LEASEHOLD_PROGRAMS_SECONDS";
 
 /// Two tests for each core in each program, because many tests use no core. More would delay the others.
 fn threads() -> usize {
