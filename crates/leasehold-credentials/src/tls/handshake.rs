@@ -2,7 +2,7 @@ use std::io;
 use std::sync::Arc;
 
 use leasehold::{Error, ErrorKind};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -17,11 +17,11 @@ use tokio_rustls::rustls::{self, AlertDescription as Alert, ClientConfig, Invali
 /// # Cancel safety
 ///
 /// Dropping the future closes the connection.
-pub async fn handshake(
+pub async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
     config: Arc<ClientConfig>,
-    stream: TcpStream,
+    stream: S,
     host: &str,
-) -> Result<TlsStream<TcpStream>, Error> {
+) -> Result<TlsStream<S>, Error> {
     let name = ServerName::try_from(host.to_owned()).map_err(|_| {
         let rule = format!("{host:?} is not a name that a certificate can be for");
         Error::new(ErrorKind::InvalidInput, rule)

@@ -13,10 +13,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::code::{Code, Meaning};
 use super::jute::{Decoder, Encoder, Malformed};
-use super::line::{Line, Stream};
+use super::line::Line;
 use super::message::{self, Effects, Op, Outcome, Stat};
 use super::session_term::SessionTerm;
 use super::shared::{Opened, Outgoing, Reply, Shared};
+use super::stream::Stream;
+use super::wire::Wire;
 
 /// A connection to one server, on which the session is open.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ pub(crate) struct Connection {
     pub(crate) server: String,
     queue: mpsc::UnboundedSender<Vec<Outgoing>>,
     shared: Arc<Shared>,
+    wire: Arc<Wire>,
     clock: Arc<dyn Clock>,
 }
 
@@ -102,8 +105,9 @@ impl Connection {
     /// Sends requests in one go. The server carries them out, and answers, in this order. Dropping an answer takes
     /// nothing back.
     fn send(&self, requests: Vec<Outgoing>) {
-        // If the task is gone, it drops the requests, and their callers get an error.
+        // If the connection is over, this drops the requests, and their callers get an error.
         let _ = self.queue.send(requests);
+        self.wire.serve_here();
     }
 
     fn prepare<T>(
@@ -209,7 +213,7 @@ impl Connection {
         SessionTerm::usable(self.timeout)
     }
 
-    /// Whether the task still serves the connection.
+    /// Whether a task still serves the connection.
     pub(crate) fn is_open(&self) -> bool {
         !self.queue.is_closed()
     }
@@ -287,24 +291,26 @@ fn lost(server: &str) -> Error {
 }
 
 /// Returns both sides of a connection on which a session was opened.
-pub(crate) fn connection(
+pub(super) fn connection(
     opened: Opened,
     stream: Box<dyn Stream>,
     clock: Arc<dyn Clock>,
-) -> (Connection, Line) {
+) -> (Connection, Arc<Wire>) {
     let (sender, queue) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared {
         watches: Mutex::new(Some(HashMap::new())),
         leader_clock: Mutex::default(),
     });
     let line = Line::new(&opened, stream, &clock, (queue, Arc::clone(&shared)));
+    let wire = Arc::new(Wire::new(line, Arc::clone(&clock)));
     let connection = Connection {
         session: opened.session,
         timeout: opened.timeout,
         server: opened.server,
         queue: sender,
         shared,
+        wire: Arc::clone(&wire),
         clock,
     };
-    (connection, line)
+    (connection, wire)
 }

@@ -14,8 +14,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::connection::{Connection, connection};
 use super::jute::{Decoder, Encoder, Malformed};
-use super::line::{Line, Stream};
 use super::shared::Opened;
+use super::stream::{Socket, Stream};
+use super::wire::Wire;
 use crate::url::EnsembleUrl;
 
 /// The servers of an ensemble, and how to log in.
@@ -45,7 +46,7 @@ impl fmt::Debug for Credentials {
 #[derive(Debug)]
 pub(crate) enum Greeting {
     /// The session is open on this connection.
-    Open(Box<(Connection, Line, Credentials)>),
+    Open(Box<(Connection, Arc<Wire>, Credentials)>),
     /// The session to resume has expired.
     Expired,
 }
@@ -231,18 +232,18 @@ impl Servers {
             server: server.to_string(),
             asked,
         };
-        let (connection, line) = connection(opened, stream, Arc::clone(clock));
-        Ok(Greeting::Open(Box::new((connection, line, credentials))))
+        let (connection, wire) = connection(opened, stream, Arc::clone(clock));
+        Ok(Greeting::Open(Box::new((connection, wire, credentials))))
     }
 
     /// Connects to a server.
-    pub(crate) async fn connect(&self, server: &HostPort) -> Result<Box<dyn Stream>, Error> {
+    pub(super) async fn connect(&self, server: &HostPort) -> Result<Box<dyn Stream>, Error> {
+        let failed = |error| Error::no_connection(error).with_store(server.to_string());
         let connecting = leasehold_credentials::connect(&server.host, server.port);
-        let stream = connecting.await;
-        let stream =
-            stream.map_err(|error| Error::no_connection(error).with_store(server.to_string()))?;
+        let stream = connecting.await.map_err(failed)?;
         // Without it, small requests wait for the answers to earlier ones. They then are slower, not wrong.
         let _ = stream.set_nodelay(true);
+        let stream = Socket::of(stream).map_err(failed)?;
         Ok(match &self.tls {
             Some(tls) => Box::new(handshake(tls.config().await?, stream, &server.host).await?),
             None => Box::new(stream),

@@ -1,21 +1,24 @@
-//! One connection, as its task sees it: it writes the requests of all callers and reads the answers, which come in the
-//! same order.
+//! One connection, as its task sees it: it writes the requests of all callers and reads the answers, which
+//! come in the same order.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, within};
 use leasehold::store::locked;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _, ReadBuf};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::jute::{Decoder, Encoder, Malformed};
 use super::message::{Op, Reach};
 use super::session_term::SessionTerm;
 use super::shared::{Opened, Outgoing, Reply, Shared};
+use super::stream::Stream;
 
 /// How long the oldest request may go without an answer before the connection counts as broken.
 ///
@@ -25,13 +28,8 @@ fn silence(timeout: Duration) -> Duration {
     (timeout / 6).max(Duration::from_millis(500).min(timeout / 3))
 }
 
-/// A socket, with or without TLS.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
-
-/// The side of a connection that its task has.
-pub(crate) struct Line {
+/// What the task that serves a connection works on.
+pub(super) struct Line {
     stream: Box<dyn Stream>,
     clock: Arc<dyn Clock>,
     queue: UnboundedReceiver<Vec<Outgoing>>,
@@ -43,7 +41,10 @@ pub(crate) struct Line {
     /// When the last request was sent that the leader takes part in.
     kept_alive: BootInstant,
     out: Vec<u8>,
+    /// Whether the stream may keep bytes that were written.
+    is_unflushed: bool,
     read: Vec<u8>,
+    buffer: Box<[u8]>,
 }
 
 impl fmt::Debug for Line {
@@ -70,61 +71,99 @@ impl Line {
             last_id: 0,
             kept_alive: opened.asked,
             out: Vec::new(),
+            is_unflushed: false,
             read: Vec::new(),
+            buffer: vec![0; BUFFER].into(),
         }
     }
 
-    /// Serves the connection until it breaks, or until no caller has it.
-    pub(crate) async fn run(mut self) {
-        let _ = self.serve().await;
+    /// Registers the socket at the runtime of the caller.
+    pub(super) fn move_here(&mut self) -> io::Result<()> {
+        self.stream.move_here()
+    }
+
+    /// Closes the connection, and ends the waits of all callers.
+    pub(super) fn end(mut self) {
         self.queue.close();
         // Ends the waits for changes.
         *locked(&self.shared.watches) = None;
     }
 
-    async fn serve(&mut self) -> io::Result<()> {
-        let mut buffer = vec![0; BUFFER];
-        loop {
-            let now = self.clock.now();
-            let due = self.kept_alive + SessionTerm::keep_alive(self.timeout);
-            if due <= now {
-                self.keep_alive(now);
-            }
-            let oldest = self.sent.front().map(|(_, request)| request.sent);
-            let broken = oldest.map(|sent| sent + silence(self.timeout));
-            if broken.is_some_and(|end| end <= now) {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            let wake = broken.map_or(due, |end| end.min(due));
-            let wake = self.clock.sleep_until(wake);
-            let (mut reading, mut writing) = tokio::io::split(&mut self.stream);
-            let has_output = !self.out.is_empty();
-            tokio::select! {
-                requests = self.queue.recv() => match requests {
-                    Some(requests) => {
-                        requests.into_iter().for_each(|request| self.enqueue(request));
-                    }
-                    None => return self.close_session().await,
-                },
-                written = writing.write(&self.out), if has_output => {
-                    let written = written?;
-                    self.out.drain(..written);
-                    if self.out.is_empty() {
-                        self.out.shrink_to(BUFFER);
-                        writing.flush().await?;
-                    }
-                }
-                count = reading.read(&mut buffer) => {
-                    let count = count?;
-                    if count == 0 {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                    self.read.extend(&buffer[..count]);
-                    self.take_frames()?;
-                }
-                () = wake => {}
+    /// Keeps the session alive. Returns when to look again, and whether there is something to send.
+    ///
+    /// # Errors
+    ///
+    /// The server was silent for too long.
+    pub(super) fn look_at_clock(&mut self) -> io::Result<(BootInstant, bool)> {
+        let now = self.clock.now();
+        if self.keeps_alive_at() <= now {
+            self.keep_alive(now);
+        }
+        match self.is_broken_at() {
+            Some(end) if end <= now => Err(io::ErrorKind::TimedOut.into()),
+            _ => Ok((self.next_look(), !self.out.is_empty())),
+        }
+    }
+
+    /// Returns when something is due.
+    pub(super) fn next_look(&self) -> BootInstant {
+        let due = self.keeps_alive_at();
+        self.is_broken_at().map_or(due, |end| end.min(due))
+    }
+
+    fn keeps_alive_at(&self) -> BootInstant {
+        self.kept_alive + SessionTerm::keep_alive(self.timeout)
+    }
+
+    fn is_broken_at(&self) -> Option<BootInstant> {
+        let (_, oldest) = self.sent.front()?;
+        Some(oldest.sent + silence(self.timeout))
+    }
+
+    /// Sends the requests of all callers, and takes in what has arrived. Resolves once no caller has the connection.
+    ///
+    /// # Errors
+    ///
+    /// The connection broke.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Poll::Ready(requests) = self.queue.poll_recv(context) {
+            match requests {
+                Some(requests) => requests
+                    .into_iter()
+                    .for_each(|request| self.enqueue(request)),
+                None => return Poll::Ready(Ok(())),
             }
         }
+        if let Poll::Ready(Err(error)) = self.poll_write(context) {
+            return Poll::Ready(Err(error));
+        }
+        loop {
+            let mut buffer = ReadBuf::new(&mut self.buffer);
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+            let filled = buffer.filled();
+            if filled.is_empty() {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            }
+            self.read.extend(filled);
+            self.take_frames()?;
+        }
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.out.is_empty() {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.out))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.out.drain(..written);
+            self.is_unflushed = true;
+        }
+        self.out.shrink_to(BUFFER);
+        if self.is_unflushed {
+            ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+            self.is_unflushed = false;
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn enqueue(&mut self, request: Outgoing) {
@@ -216,7 +255,7 @@ impl Line {
     }
 
     /// Says goodbye, so that the server ends the session at once, with all that belongs to it.
-    async fn close_session(&mut self) -> io::Result<()> {
+    pub(super) async fn close_session(&mut self) -> io::Result<()> {
         let op = Op::CloseSession;
         self.enqueue(Outgoing {
             code: op.code(),

@@ -10,6 +10,8 @@ mod message;
 mod session;
 mod session_term;
 mod shared;
+mod stream;
+mod wire;
 
 pub(crate) use code::{Code, Meaning};
 pub(crate) use connection::{Answer, Answered, Batch, Change, Connection, Pending, committed};

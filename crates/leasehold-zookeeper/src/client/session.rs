@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::{SessionContext, locked};
+use leasehold::store::{CallerRuntimes, SessionContext, locked};
 use leasehold::{Error, ErrorKind};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::connection::Connection;
@@ -19,6 +20,8 @@ pub(crate) struct Session(Arc<SessionInner>);
 struct SessionInner {
     servers: Arc<Servers>,
     context: SessionContext,
+    /// The runtimes that may serve the connection.
+    callers: Arc<CallerRuntimes>,
     state: Mutex<SessionState>,
     link: watch::Sender<Link>,
 }
@@ -49,6 +52,7 @@ impl Session {
         Self(Arc::new(SessionInner {
             servers,
             context,
+            callers: Arc::default(),
             state: Mutex::default(),
             link: watch::Sender::new(Link::Idle),
         }))
@@ -158,7 +162,7 @@ async fn keep(session: Weak<SessionInner>, context: SessionContext, timeout: Dur
         }
         match inner.servers.open(known.as_ref(), timeout, env).await {
             Ok(Greeting::Open(opened)) => {
-                let (connection, line, granted) = *opened;
+                let (connection, wire, granted) = *opened;
                 if known.is_some_and(|known| known.session != granted.session) {
                     // Some servers open another session without a word. It has none of the locks.
                     tracing::warn!("a server forgot the session, and with it all locks");
@@ -166,8 +170,10 @@ async fn keep(session: Weak<SessionInner>, context: SessionContext, timeout: Dur
                 locked(&inner.state).credentials = Some(granted);
                 let server = connection.server.clone();
                 inner.link.send_replace(Link::Up(Arc::new(connection)));
+                let callers = Arc::clone(&inner.callers);
+                callers.serve_from(Handle::current());
                 drop(inner);
-                line.run().await;
+                wire.run(Some(callers)).await;
                 (lost, failures) = (Some(env.clock.now()), 0);
                 if let Some(inner) = session.upgrade() {
                     if locked(&inner.state).credentials.is_some() {
