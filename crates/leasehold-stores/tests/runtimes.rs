@@ -113,6 +113,15 @@ fn calls_end_on_each_runtime(place: &Place) {
         blocked.join().unwrap().unwrap();
     });
     begin("without I/O", |client| without_io().block_on(pass(&client)));
+    begin("on threads without I/O", |client| {
+        let mut builder = Builder::new_multi_thread();
+        let threads = builder.worker_threads(1).enable_time().build().unwrap();
+        threads.block_on(async {
+            for _ in 0..3 {
+                pass(&client).await;
+            }
+        });
+    });
     begin("dropped", |client| {
         for _ in 0..3 {
             let runtime = current_thread();

@@ -70,12 +70,12 @@ impl Driver {
         };
         let (length, is_alone) = (submissions.len(), submissions.is_single());
         drop(submissions);
-        // The module `reader` says why that order suffices.
+        // `is_watched` says why that order suffices.
         if !shared.is_watched.load(Ordering::Relaxed) {
             // If that caller is never polled, the thread takes over.
             shared.thread.notify_one();
         }
-        shared.read_here();
+        shared.runtimes.read(shared);
         let is_first = length == 1 && !is_alone;
         if is_alone || length == BATCH {
             shared.advance();

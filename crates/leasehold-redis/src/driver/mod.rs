@@ -9,7 +9,7 @@
 //! - If another thread works with the engine, that thread takes the list again: no caller waits for the engine.
 //! - If no caller is polled, the client's thread does it within 10 ms.
 //!
-//! The module `reader` says which task reads. Each batch ends with a sample of the server's clock and of the epoch of its record.
+//! [`SocketReader`](leasehold::store::SocketReader) says which task reads. Each batch ends with a sample of the server's clock and of the epoch of its record.
 
 mod ask;
 mod call;
@@ -24,7 +24,6 @@ mod config;
 mod connection_task;
 mod flush;
 mod member_events;
-mod reader;
 mod reading;
 mod shared;
 mod state;

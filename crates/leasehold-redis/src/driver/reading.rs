@@ -1,40 +1,31 @@
 //! What arrives on the connections of a driver, and when the kernel takes more bytes.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use futures_util::task::AtomicWaker;
 use leasehold::Error;
-use leasehold::store::locked;
+use leasehold::store::SocketReader;
 use leasehold_quorum::{MemberIndex, PerMember};
 
 use crate::connection::readiness::Readiness;
 use crate::connection::socket::{Socket, broken};
 use crate::resp::Parser;
 
-/// What arrives from all members, and which task waits for it.
+/// What arrives from all members.
+///
+/// A reader alone registers a socket at its runtime, behind the mutex of the member. A former reader may still hold that mutex for a
+/// moment, so a registration of a later reader stays. Every thread may read a socket without waiting, behind the same mutex. The
+/// bytes stay in the parser until the thread that has the driver's state takes them.
+///
+/// A member is marked as blocked before the reader is woken, which looks at the mark behind the mutex of the member.
 #[derive(Debug)]
 pub(super) struct Reading {
     members: PerMember<MemberReading>,
-    /// The task that waits.
-    reader: Mutex<Reader>,
-    /// The number of the reader, which only a thread with the mutex above changes.
-    number: AtomicU64,
-    /// How often readers ran.
-    polls: AtomicU64,
-    /// Whether tasks of callers can be readers at all.
-    is_for_callers: AtomicBool,
-}
-
-/// The task that waits for the sockets.
-#[derive(Debug, Default)]
-struct Reader {
-    /// Each reader has a new number; odd ones are tasks of callers.
-    number: u64,
-    /// Wakes it if a connection is new or gone, and if another task is the reader.
-    waker: Option<Waker>,
+    /// Which task waits for it.
+    pub(super) reader: SocketReader,
 }
 
 /// What arrives from one member.
@@ -69,10 +60,7 @@ impl Reading {
     pub(super) fn new(members: usize) -> Self {
         Self {
             members: (0..members).map(|_| MemberReading::default()).collect(),
-            reader: Mutex::default(),
-            number: AtomicU64::new(0),
-            polls: AtomicU64::new(0),
-            is_for_callers: AtomicBool::new(true),
+            reader: SocketReader::default(),
         }
     }
 
@@ -94,7 +82,7 @@ impl Reading {
             error: None,
             registered: None,
         });
-        self.wake();
+        self.reader.wake();
     }
 
     /// Ends the reading of a connection. Nothing here keeps its socket open.
@@ -124,84 +112,15 @@ impl Reading {
     pub(super) fn blocked(&self, member: MemberIndex) {
         let is_blocked = &self.members[member].is_blocked;
         is_blocked.store(true, Ordering::Release);
-        self.wake();
-    }
-
-    /// Returns how often readers have run.
-    pub(super) fn polls(&self) -> u64 {
-        self.polls.load(Ordering::Relaxed)
-    }
-
-    /// Returns the number of the reader, if that is the client's thread.
-    pub(super) fn reader_on_thread(&self) -> Option<u64> {
-        let reader = self.number.load(Ordering::Acquire);
-        reader.is_multiple_of(2).then_some(reader)
-    }
-
-    /// Returns whether tasks of callers can be readers.
-    pub(super) fn is_for_callers(&self) -> bool {
-        self.is_for_callers.load(Ordering::Relaxed)
-    }
-
-    /// Makes a task of a caller the reader, unless another one is. Returns its number.
-    pub(super) fn begin_for_caller(&self) -> Option<u64> {
-        let reader = self.reader_on_thread()?;
-        self.replace(reader).then_some(reader + 1)
-    }
-
-    /// Makes the client's thread the reader, if a task of a caller is.
-    pub(super) fn return_to_thread(&self) {
-        let reader = self.number.load(Ordering::Acquire);
-        if !reader.is_multiple_of(2) {
-            self.replace(reader);
-        }
-    }
-
-    /// Replaces a reader by the next one, unless that has happened. The former one wakes up, and ends.
-    pub(super) fn replace(&self, reader: u64) -> bool {
-        let mut current = locked(&self.reader);
-        if current.number != reader {
-            return false;
-        }
-        current.number += 1;
-        self.number.store(current.number, Ordering::Release);
-        let former = current.waker.take();
-        drop(current);
-        former.into_iter().for_each(Waker::wake);
-        true
-    }
-
-    /// Notes how to wake the reader. Returns whether this is the number of the reader.
-    fn register(&self, reader: u64, waker: &Waker) -> bool {
-        let mut current = locked(&self.reader);
-        if current.number != reader {
-            return false;
-        }
-        match &mut current.waker {
-            Some(known) => known.clone_from(waker),
-            none => *none = Some(waker.clone()),
-        }
-        true
-    }
-
-    /// Wakes the reader.
-    pub(super) fn wake(&self) {
-        let waker = locked(&self.reader).waker.take();
-        waker.into_iter().for_each(Waker::wake);
-    }
-
-    /// Lets only the client's thread read: the runtime of a caller has no I/O.
-    pub(super) fn refuse_callers(&self) {
-        self.is_for_callers.store(false, Ordering::Relaxed);
+        self.reader.wake();
     }
 
     /// Reads all that has arrived. Otherwise the reader is woken when something does, or when the kernel takes more bytes.
     /// Returns whether there is something to do, or `None` if another task is the reader.
     pub(super) fn poll(&self, reader: u64, context: &mut Context<'_>) -> Option<bool> {
-        if !self.register(reader, context.waker()) {
+        if !self.reader.register(reader, context.waker()) {
             return None;
         }
-        self.polls.fetch_add(1, Ordering::Relaxed);
         let mut is_any = false;
         for (index, member) in self.members.iter_enumerated() {
             is_any |= match &mut *self.member(index) {

@@ -1,11 +1,11 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 use leasehold::clock::Clock;
 use leasehold::store::background::Process;
 use leasehold::member::MemberId;
-use leasehold::store::CallerRuntimes;
+use leasehold::store::{CallerRuntimes, SocketReader, Sockets};
 use leasehold_quorum::{MemberEvent, Now, OperationId, PerMember};
 use tokio::sync::{Notify, watch};
 
@@ -28,6 +28,9 @@ pub(super) struct Shared {
     state: Combining<DriverState>,
     pub(super) reading: Reading,
     /// Whether the task of the client's thread looks at everything soon.
+    ///
+    /// The mutex of the submissions orders it: a caller adds one, and then looks here; the thread clears the mark, and then looks for
+    /// a submission. So one of both sees what the other did.
     pub(super) is_watched: AtomicBool,
     pub(super) runtimes: CallerRuntimes,
     /// Wakes the task of the client's thread: to set its timer, to watch, or to end.
@@ -97,6 +100,12 @@ impl Shared {
         self.state.work(|state| self.advance_from(state));
     }
 
+    /// Hands everything that has arrived to the engine, without waiting.
+    pub(super) fn read_now(&self) {
+        self.reading.read();
+        self.advance();
+    }
+
     /// Advances the driver. Writing within the mutex costs less than letting others in: they add operations without it,
     /// and no write blocks.
     fn advance_from(&self, mut state: MutexGuard<'_, DriverState>) {
@@ -157,7 +166,7 @@ impl Shared {
     /// Returns whether a member owes replies, a caller has yet to advance the driver, or a task of a caller reads, which
     /// may no longer run.
     pub(super) fn is_busy(&self) -> bool {
-        let is_read_elsewhere = self.reading.reader_on_thread().is_none();
+        let is_read_elsewhere = self.reading.reader.on_thread().is_none();
         is_read_elsewhere || self.look(|state| state.is_busy() || !self.submissions().is_empty())
     }
 
@@ -180,7 +189,7 @@ impl Shared {
             .keys()
             .for_each(|member| self.reading.close(member));
         self.ended.send_replace(true);
-        self.reading.wake();
+        self.reading.reader.wake();
     }
 
     /// Returns whether the task of the client's thread has ended.
@@ -192,6 +201,27 @@ impl Shared {
     pub(super) async fn ended(&self) {
         // It cannot fail, since the sender is alive.
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+}
+
+impl Sockets for Shared {
+    fn reader(&self) -> &SocketReader {
+        &self.reading.reader
+    }
+
+    /// Hands everything that arrives to the engine.
+    fn poll_reading(&self, reader: u64, context: &mut Context<'_>) -> Poll<()> {
+        match self.reading.poll(reader, context) {
+            None => return Poll::Ready(()),
+            Some(_) if self.has_ended() => return Poll::Ready(()),
+            Some(true) => self.advance(),
+            Some(false) => {}
+        }
+        Poll::Pending
+    }
+
+    fn wake_thread(&self) {
+        self.thread.notify_one();
     }
 }
 

@@ -4,20 +4,16 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::Error;
 use leasehold::clock::BootInstant;
 use leasehold::store::background::ThreadRuntime;
-use leasehold::store::{BoxFuture, background};
+use leasehold::store::{BoxFuture, SocketReader, Sockets as _, background};
 use tokio::runtime::Handle;
 
 use super::connection_task::ConnectionTask;
 use super::shared::Shared;
-
-/// How long a reply, or an operation of a caller that is not polled, waits for this thread.
-const TICK: Duration = Duration::from_millis(10);
 
 /// Starts a thread that does the work, for callers that are no client.
 pub(super) fn start(shared: Arc<Shared>, tasks: Vec<ConnectionTask>) -> Result<(), Error> {
@@ -79,7 +75,7 @@ fn do_due(shared: &Shared) -> Option<BootInstant> {
 
 /// Waits for the sockets while the client's thread is the reader. It resolves when that ends.
 async fn read(shared: &Shared) {
-    match shared.reading.reader_on_thread() {
+    match shared.reading.reader.on_thread() {
         Some(reader) => poll_fn(|context| shared.poll_reading(reader, context)).await,
         None => std::future::pending().await,
     }
@@ -89,14 +85,7 @@ async fn read(shared: &Shared) {
 #[derive(Default)]
 struct Watch {
     tick: Option<BoxFuture<'static, ()>>,
-    polls: u64,
-    /// For how many ticks in a row the reader has not run.
-    idle: u32,
 }
-
-/// A busy machine delays a task by some ticks. Longer, and its runtime is blocked, or nothing has arrived: this thread
-/// reads, and finds at once what arrives next.
-const IDLE_MAX: u32 = 5;
 
 impl Watch {
     async fn run(&mut self, shared: &Shared) {
@@ -115,16 +104,8 @@ impl Watch {
             tick.await;
         }
         self.tick = None;
-        let polls = shared.reading.polls();
-        self.idle = match std::mem::replace(&mut self.polls, polls) == polls {
-            true => self.idle + 1,
-            false => 0,
-        };
+        shared.reading.reader.look();
         shared.read_now();
-        if self.idle >= IDLE_MAX {
-            self.idle = 0;
-            shared.reading.return_to_thread();
-        }
     }
 }
 
@@ -133,7 +114,7 @@ impl Watch {
     reason = "it bounds a delay and no lease depends on it; clocks of tests may have no timers"
 )]
 fn tick() -> BoxFuture<'static, ()> {
-    Box::pin(tokio::time::sleep(TICK))
+    Box::pin(tokio::time::sleep(SocketReader::TICK))
 }
 
 /// Sleeps until a deadline that seldom changes.

@@ -54,7 +54,10 @@ impl CallerRuntimes {
 
     /// Starts `work` on the runtime that polls the caller, if that has shown that it runs and has I/O. Returns whether
     /// it did. The runtime may have stopped since, so `work` takes its place in its first poll.
-    pub fn start<W: Future<Output = ()> + Send + 'static>(&self, work: impl FnOnce() -> W) -> bool {
+    pub(crate) fn start<W: Future<Output = ()> + Send + 'static>(
+        &self,
+        work: impl FnOnce() -> W,
+    ) -> bool {
         let Some((runtime, evidence, is_new)) = self.here() else {
             return false;
         };
@@ -66,9 +69,10 @@ impl CallerRuntimes {
         if !has_io || evidence.is_waiting.swap(true, Ordering::AcqRel) {
             return false;
         }
-        let (waiting, work) = (Waiting(evidence), work());
+        let (needs, waiting, work) = (NeedsIo(Arc::clone(&evidence)), Waiting(evidence), work());
         spawn_on(&runtime, async move {
             drop(waiting);
+            let _needs = needs;
             work.await;
         });
         true
@@ -141,6 +145,17 @@ impl Drop for Waiting {
         self.0.is_late.store(false, Ordering::Release);
         self.0.is_waiting.store(false, Ordering::Release);
         self.0.begun.notify_waiters();
+    }
+}
+
+/// Notes that a runtime has no I/O after all, if its first socket panics.
+struct NeedsIo(Arc<Evidence>);
+
+impl Drop for NeedsIo {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.has_io.store(false, Ordering::Release);
+        }
     }
 }
 
@@ -224,6 +239,32 @@ mod tests {
                     assert!(!runtimes.start(|| async {}));
                 }
             });
+    }
+
+    #[test]
+    fn runtime_whose_work_panics_gets_no_more() {
+        let background = Background::start().unwrap();
+        let runtimes = runtimes(&background);
+        let threads = Builder::new_multi_thread().worker_threads(1).build();
+        threads.unwrap().block_on(async {
+            examined(&runtimes, &background);
+            let (done, mut is_done) = tokio::sync::mpsc::channel::<()>(1);
+            while !runtimes.start({
+                let done = done.clone();
+                move || async move {
+                    let _done = done;
+                    // As the first socket does there.
+                    panic!("this runtime has no I/O");
+                }
+            }) {
+                yield_now().await;
+            }
+            drop(done);
+            assert!(is_done.recv().await.is_none());
+            // The work is dropped before what notes its panic.
+            tokio::task::spawn(async {}).await.unwrap();
+            assert!(!runtimes.start(|| async {}));
+        });
     }
 
     #[test]

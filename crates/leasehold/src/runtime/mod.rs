@@ -2,3 +2,4 @@
 
 pub mod background;
 pub(crate) mod caller_runtimes;
+pub(crate) mod socket_reader;

@@ -19,6 +19,7 @@ mod session;
 pub use crate::env::{BoxFuture, locked};
 pub use crate::runtime::background;
 pub use crate::runtime::caller_runtimes::CallerRuntimes;
+pub use crate::runtime::socket_reader::{SocketReader, Sockets};
 pub use admin::Admin;
 pub use guarantees::{Exclusion, Expiry, Guarantees, LeaseTerms, Order};
 pub use health::Health;
