@@ -145,9 +145,9 @@ async fn session_facts(servers: &Servers, env: &Env) -> Result<SessionFacts, Err
 async fn open(servers: &Servers, timeout: Duration, env: &Env) -> Result<Connection, Error> {
     match servers.open(None, timeout, env).await? {
         Greeting::Open(opened) => {
-            let (connection, wire, _) = *opened;
+            let (connection, driver, _) = *opened;
             // Ends with the connection, and then ends the session.
-            leasehold::store::background::spawn(wire.run(None));
+            leasehold::store::background::spawn(driver.run(None));
             Ok(connection)
         }
         Greeting::Expired => Err(Error::new(

@@ -2,7 +2,7 @@ use std::io;
 use std::sync::Arc;
 
 use leasehold::{Error, ErrorKind};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -17,11 +17,11 @@ use tokio_rustls::rustls::{self, AlertDescription as Alert, ClientConfig, Invali
 /// # Cancel safety
 ///
 /// Dropping the future closes the connection.
-pub async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
+pub async fn handshake(
     config: Arc<ClientConfig>,
-    stream: S,
+    stream: TcpStream,
     host: &str,
-) -> Result<TlsStream<S>, Error> {
+) -> Result<TlsStream<TcpStream>, Error> {
     let name = ServerName::try_from(host.to_owned()).map_err(|_| {
         let rule = format!("{host:?} is not a name that a certificate can be for");
         Error::new(ErrorKind::InvalidInput, rule)

@@ -12,13 +12,13 @@ use leasehold::{Error, ErrorKind};
 use tokio::sync::{mpsc, oneshot};
 
 use super::code::{Code, Meaning};
+use super::driver::Driver;
 use super::jute::{Decoder, Encoder, Malformed};
 use super::line::Line;
 use super::message::{self, Effects, Op, Outcome, Stat};
 use super::session_term::SessionTerm;
 use super::shared::{Opened, Outgoing, Reply, Shared};
-use super::stream::Stream;
-use super::wire::Wire;
+use super::socket::Socket;
 
 /// A connection to one server, on which the session is open.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Connection {
     pub(crate) server: String,
     queue: mpsc::UnboundedSender<Vec<Outgoing>>,
     shared: Arc<Shared>,
-    wire: Arc<Wire>,
+    driver: Arc<Driver>,
     clock: Arc<dyn Clock>,
 }
 
@@ -107,7 +107,7 @@ impl Connection {
     fn send(&self, requests: Vec<Outgoing>) {
         // If the connection is over, this drops the requests, and their callers get an error.
         let _ = self.queue.send(requests);
-        self.wire.serve_here();
+        self.driver.drive_here();
     }
 
     fn prepare<T>(
@@ -213,7 +213,7 @@ impl Connection {
         SessionTerm::usable(self.timeout)
     }
 
-    /// Whether a task still serves the connection.
+    /// Whether a task still drives the connection.
     pub(crate) fn is_open(&self) -> bool {
         !self.queue.is_closed()
     }
@@ -293,24 +293,24 @@ fn lost(server: &str) -> Error {
 /// Returns both sides of a connection on which a session was opened.
 pub(super) fn connection(
     opened: Opened,
-    stream: Box<dyn Stream>,
+    socket: Socket,
     clock: Arc<dyn Clock>,
-) -> (Connection, Arc<Wire>) {
+) -> (Connection, Arc<Driver>) {
     let (sender, queue) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared {
         watches: Mutex::new(Some(HashMap::new())),
         leader_clock: Mutex::default(),
     });
-    let line = Line::new(&opened, stream, &clock, (queue, Arc::clone(&shared)));
-    let wire = Arc::new(Wire::new(line, Arc::clone(&clock)));
+    let line = Line::new(&opened, socket, &clock, (queue, Arc::clone(&shared)));
+    let driver = Arc::new(Driver::new(line, Arc::clone(&clock)));
     let connection = Connection {
         session: opened.session,
         timeout: opened.timeout,
         server: opened.server,
         queue: sender,
         shared,
-        wire: Arc::clone(&wire),
+        driver: Arc::clone(&driver),
         clock,
     };
-    (connection, wire)
+    (connection, driver)
 }

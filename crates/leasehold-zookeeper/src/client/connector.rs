@@ -9,14 +9,14 @@ use leasehold::clock::{Clock, within};
 use leasehold::env::Env;
 use leasehold::store::{exact_span, locked};
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{HostPort, TlsClient, handshake, race};
+use leasehold_credentials::{HostPort, TlsClient, race};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::connection::{Connection, connection};
+use super::driver::Driver;
 use super::jute::{Decoder, Encoder, Malformed};
 use super::shared::Opened;
-use super::stream::{Socket, Stream};
-use super::wire::Wire;
+use super::socket::{Socket, Stream};
 use crate::url::EnsembleUrl;
 
 /// The servers of an ensemble, and how to log in.
@@ -46,7 +46,7 @@ impl fmt::Debug for Credentials {
 #[derive(Debug)]
 pub(crate) enum Greeting {
     /// The session is open on this connection.
-    Open(Box<(Connection, Arc<Wire>, Credentials)>),
+    Open(Box<(Connection, Arc<Driver>, Credentials)>),
     /// The session to resume has expired.
     Expired,
 }
@@ -157,7 +157,7 @@ impl Servers {
 
     /// Returns what a server says about itself.
     pub(crate) async fn srvr(&self, server: &HostPort) -> Result<String, Error> {
-        let mut stream = self.connect(server).await?;
+        let mut stream = Socket::open(server, self.tls.as_ref()).await?.stream;
         let broken = |error: std::io::Error| {
             let text = format!("{server} ends the connection");
             Error::new(ErrorKind::Unreachable, text).with_source(error)
@@ -196,7 +196,8 @@ impl Servers {
         timeout: Duration,
         clock: &Arc<dyn Clock>,
     ) -> Result<Greeting, Error> {
-        let mut stream = self.connect(server).await?;
+        let mut socket = Socket::open(server, self.tls.as_ref()).await?;
+        let stream = &mut socket.stream;
         let asked = clock.now();
         let request = connect_request(resumed, timeout);
         let broken = |error: std::io::Error| {
@@ -206,7 +207,7 @@ impl Servers {
         };
         stream.write_all(&request).await.map_err(broken)?;
         stream.flush().await.map_err(broken)?;
-        let reply = read_frame(&mut stream).await.map_err(broken)?;
+        let reply = read_frame(stream).await.map_err(broken)?;
         let credentials = connect_reply(&reply).map_err(|_| {
             let text = format!("{server} does not speak ZooKeeper's protocol on this port");
             Error::new(ErrorKind::InvalidResponse, text)
@@ -220,7 +221,7 @@ impl Servers {
                 .await
                 .map_err(broken)?;
             stream.flush().await.map_err(broken)?;
-            let reply = read_frame(&mut stream).await.map_err(broken)?;
+            let reply = read_frame(stream).await.map_err(broken)?;
             if !matches!(auth_reply(&reply), Ok(0)) {
                 let text = format!("{server} refuses the login");
                 return Err(Error::new(ErrorKind::Refused, text));
@@ -232,22 +233,8 @@ impl Servers {
             server: server.to_string(),
             asked,
         };
-        let (connection, wire) = connection(opened, stream, Arc::clone(clock));
-        Ok(Greeting::Open(Box::new((connection, wire, credentials))))
-    }
-
-    /// Connects to a server.
-    pub(super) async fn connect(&self, server: &HostPort) -> Result<Box<dyn Stream>, Error> {
-        let failed = |error| Error::no_connection(error).with_store(server.to_string());
-        let connecting = leasehold_credentials::connect(&server.host, server.port);
-        let stream = connecting.await.map_err(failed)?;
-        // Without it, small requests wait for the answers to earlier ones. They then are slower, not wrong.
-        let _ = stream.set_nodelay(true);
-        let stream = Socket::of(stream).map_err(failed)?;
-        Ok(match &self.tls {
-            Some(tls) => Box::new(handshake(tls.config().await?, stream, &server.host).await?),
-            None => Box::new(stream),
-        })
+        let (connection, driver) = connection(opened, socket, Arc::clone(clock));
+        Ok(Greeting::Open(Box::new((connection, driver, credentials))))
     }
 }
 

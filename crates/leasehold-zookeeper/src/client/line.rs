@@ -18,7 +18,7 @@ use super::jute::{Decoder, Encoder, Malformed};
 use super::message::{Op, Reach};
 use super::session_term::SessionTerm;
 use super::shared::{Opened, Outgoing, Reply, Shared};
-use super::stream::Stream;
+use super::socket::Socket;
 
 /// How long the oldest request may go without an answer before the connection counts as broken.
 ///
@@ -28,9 +28,9 @@ fn silence(timeout: Duration) -> Duration {
     (timeout / 6).max(Duration::from_millis(500).min(timeout / 3))
 }
 
-/// What the task that serves a connection works on.
+/// What the task that drives a connection works on.
 pub(super) struct Line {
-    stream: Box<dyn Stream>,
+    socket: Socket,
     clock: Arc<dyn Clock>,
     queue: UnboundedReceiver<Vec<Outgoing>>,
     shared: Arc<Shared>,
@@ -56,12 +56,12 @@ impl fmt::Debug for Line {
 impl Line {
     pub(super) fn new(
         opened: &Opened,
-        stream: Box<dyn Stream>,
+        socket: Socket,
         clock: &Arc<dyn Clock>,
         (queue, shared): (UnboundedReceiver<Vec<Outgoing>>, Arc<Shared>),
     ) -> Self {
         Self {
-            stream,
+            socket,
             clock: Arc::clone(clock),
             queue,
             shared,
@@ -79,7 +79,7 @@ impl Line {
 
     /// Registers the socket at the runtime of the caller.
     pub(super) fn move_here(&mut self) -> io::Result<()> {
-        self.stream.move_here()
+        self.socket.move_here()
     }
 
     /// Closes the connection, and ends the waits of all callers.
@@ -139,7 +139,7 @@ impl Line {
         }
         loop {
             let mut buffer = ReadBuf::new(&mut self.buffer);
-            ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+            ready!(Pin::new(&mut self.socket.stream).poll_read(context, &mut buffer))?;
             let filled = buffer.filled();
             if filled.is_empty() {
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
@@ -151,7 +151,7 @@ impl Line {
 
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.out.is_empty() {
-            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.out))?;
+            let written = ready!(Pin::new(&mut self.socket.stream).poll_write(context, &self.out))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -160,7 +160,7 @@ impl Line {
         }
         self.out.shrink_to(BUFFER);
         if self.is_unflushed {
-            ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+            ready!(Pin::new(&mut self.socket.stream).poll_flush(context))?;
             self.is_unflushed = false;
         }
         Poll::Ready(Ok(()))
@@ -266,7 +266,7 @@ impl Line {
         });
         let out = std::mem::take(&mut self.out);
         let end = self.clock.now() + silence(self.timeout);
-        let stream = &mut self.stream;
+        let stream = &mut self.socket.stream;
         let goodbye = async move {
             stream.write_all(&out).await?;
             stream.flush().await?;

@@ -3,6 +3,7 @@
 mod code;
 mod connection;
 mod connector;
+mod driver;
 mod jute;
 mod leader_clock;
 mod line;
@@ -10,8 +11,7 @@ mod message;
 mod session;
 mod session_term;
 mod shared;
-mod stream;
-mod wire;
+mod socket;
 
 pub(crate) use code::{Code, Meaning};
 pub(crate) use connection::{Answer, Answered, Batch, Change, Connection, Pending, committed};

@@ -162,7 +162,7 @@ async fn keep(session: Weak<SessionInner>, context: SessionContext, timeout: Dur
         }
         match inner.servers.open(known.as_ref(), timeout, env).await {
             Ok(Greeting::Open(opened)) => {
-                let (connection, wire, granted) = *opened;
+                let (connection, driver, granted) = *opened;
                 if known.is_some_and(|known| known.session != granted.session) {
                     // Some servers open another session without a word. It has none of the locks.
                     tracing::warn!("a server forgot the session, and with it all locks");
@@ -173,7 +173,7 @@ async fn keep(session: Weak<SessionInner>, context: SessionContext, timeout: Dur
                 let callers = Arc::clone(&inner.callers);
                 callers.serve_from(Handle::current());
                 drop(inner);
-                wire.run(Some(callers)).await;
+                driver.run(Some(callers)).await;
                 (lost, failures) = (Some(env.clock.now()), 0);
                 if let Some(inner) = session.upgrade() {
                     if locked(&inner.state).credentials.is_some() {
