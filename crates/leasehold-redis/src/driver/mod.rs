@@ -9,7 +9,8 @@
 //! - If another thread works with the engine, that thread takes the list again: no caller waits for the engine.
 //! - If no caller is polled, the client's thread does it within 10 ms.
 //!
-//! [`SocketReader`](leasehold::store::SocketReader) says which task reads. Each batch ends with a sample of the server's clock and of the epoch of its record.
+//! [`SocketReader`](leasehold::store::SocketReader) says which task reads. Each batch ends with a sample of the server's clock and of
+//! the epoch of its record.
 
 mod ask;
 mod call;

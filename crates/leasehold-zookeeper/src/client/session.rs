@@ -20,7 +20,7 @@ pub(crate) struct Session(Arc<SessionInner>);
 struct SessionInner {
     servers: Arc<Servers>,
     context: SessionContext,
-    /// The runtimes that may serve the connection.
+    /// The runtimes that may drive the connection.
     callers: Arc<CallerRuntimes>,
     state: Mutex<SessionState>,
     link: watch::Sender<Link>,

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 /// A connection to a server.
 pub(super) struct Socket {
     pub(super) stream: Box<dyn Stream>,
-    /// Keeps the connection open if the runtime that serves it ends.
+    /// Keeps the connection open if the runtime that drives it ends.
     kept: std::net::TcpStream,
 }
 

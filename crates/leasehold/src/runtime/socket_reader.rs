@@ -180,3 +180,40 @@ impl<S: Sockets> Drop for CallerReader<S> {
         self.sockets.wake_thread();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn reader_that_does_not_run_is_replaced() {
+        let (reader, woken) = (SocketReader::default(), Arc::new(Woken::default()));
+        let waker = Waker::from(Arc::clone(&woken));
+        assert!(reader.register(0, &waker) && reader.replace(0));
+        assert_eq!(reader.on_thread(), None);
+        for _ in 0..2 * IDLE_MAX {
+            assert!(reader.register(1, &waker), "it runs");
+            reader.look();
+        }
+        for _ in 1..IDLE_MAX {
+            reader.look();
+        }
+        assert_eq!(reader.on_thread(), None);
+        reader.look();
+        assert_eq!(reader.on_thread(), Some(2));
+        assert_eq!(woken.0.load(Ordering::Relaxed), 2, "each former reader");
+        assert!(!reader.register(1, &waker) && !reader.replace(1));
+    }
+}
