@@ -248,21 +248,14 @@ mod tests {
         let threads = Builder::new_multi_thread().worker_threads(1).build();
         threads.unwrap().block_on(async {
             examined(&runtimes, &background);
-            let (done, mut is_done) = tokio::sync::mpsc::channel::<()>(1);
-            while !runtimes.start({
-                let done = done.clone();
-                move || async move {
-                    let _done = done;
-                    // As the first socket does there.
-                    panic!("this runtime has no I/O");
-                }
-            }) {
+            // As the first socket does there.
+            while !runtimes.start(|| async { panic!("this runtime has no I/O") }) {
                 yield_now().await;
             }
-            drop(done);
-            assert!(is_done.recv().await.is_none());
-            // The work is dropped before what notes its panic.
-            tokio::task::spawn(async {}).await.unwrap();
+            let (done, is_done) = tokio::sync::oneshot::channel();
+            // The only worker runs this after the work.
+            spawn_on(&Handle::current(), async move { done.send(()).unwrap() });
+            is_done.await.unwrap();
             assert!(!runtimes.start(|| async {}));
         });
     }
