@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::future::Future;
 
 use tokio::runtime::{Handle, Id};
+use tokio::task::coop;
 
 thread_local! {
     /// The runtime that a blocking call on this thread keeps from running.
@@ -20,11 +21,11 @@ impl Drop for Reset {
 }
 
 /// Runs `future` to its end on this thread. If the thread belongs to a runtime, that gets no task from the future: its
-/// only thread may be this one.
+/// only thread may be this one. The call is one poll to its runtime, so it must not use up the budget of one.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = Handle::try_current().ok().map(|runtime| runtime.id());
     let _reset = Reset(BLOCKED.replace(runtime));
-    pollster::block_on(future)
+    pollster::block_on(coop::unconstrained(future))
 }
 
 /// Returns the runtime that polls the caller, for tasks that the caller waits for. `None` outside of a runtime, and in a
@@ -36,12 +37,30 @@ pub fn callers_runtime() -> Option<Handle> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
     use tokio::runtime::Builder;
 
     use super::*;
 
     fn here() -> Option<Id> {
         callers_runtime().map(|runtime| runtime.id())
+    }
+
+    /// Tokio renews the budget of a task between two polls, and there is none until this call ends.
+    #[test]
+    fn blocking_call_uses_no_budget() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            block_on(poll_fn(|context| {
+                for _ in 0..1_000 {
+                    let budget = coop::poll_proceed(context);
+                    assert!(budget.map(|budget| budget.made_progress()).is_ready());
+                }
+                Poll::Ready(())
+            }));
+        });
     }
 
     #[test]
