@@ -7,6 +7,8 @@
 --   permits NUMBER                          the lock is in use with this other number of permits
 -- A text is cheaper than a row, which the server would keep in a table of its own.
 --
+-- An assignment of a function's value is cheaper than `perform` and `select into`, for which the server runs a query.
+--
 -- In all functions, each operator, function and cast matches one of pg_catalog exactly. Otherwise the search path could offer a
 -- better match, which belongs to another user. A fixed search path for each function would cost more than the function itself.
 create or replace function leasehold.acquire(
@@ -85,7 +87,8 @@ declare
     v_ahead record;
     v_holder text;
     v_until timestamptz;
-    v_position bigint;
+    v_place text;
+    v_setting text;
 begin
     l := leasehold.lock_row(p_name);
     if l.crowded then
@@ -138,13 +141,12 @@ begin
         end if;
     end if;
     if p_waits and not p_barges then
-        select * into v_ticket, v_position
-        from leasehold.enqueue(l, p_owner, p_client, p_mode, p_ttl, p_proposal, p_ticket, v_ticket);
+        v_place := leasehold.enqueue(l, p_owner, p_client, p_mode, p_ttl, p_proposal, p_ticket, v_ticket);
     end if;
     -- A crash of the server may undo what only changes the queue. The waiter then takes its place again.
-    perform set_config('synchronous_commit', 'off', true);
+    v_setting := set_config('synchronous_commit', 'off', true);
     return 'busy ' || coalesce(v_holder, '-') || ' ' || coalesce(leasehold.micros(v_until)::text, '-')
-        || ' ' || coalesce(v_position::text, '-') || ' ' || coalesce(v_ticket::text, '-');
+        || ' ' || coalesce(v_place, '- ' || coalesce(v_ticket::text, '-'));
 end $$;
 
 -- Returns the fence of an owner that holds already: a release passed the lock to it, or the answer to its earlier attempt
@@ -235,37 +237,40 @@ begin
     return v_fence;
 end $$;
 
--- Takes or keeps a place in the queue. Returns its ticket, and its position from 1 to 1,000. `p_wanted` is the ticket that the owner had
+-- Takes or keeps a place in the queue. Returns its position from 1 to 1,000, and its ticket. `p_wanted` is the ticket that the owner had
 -- before its place was lost, and `p_ticket` that of the place that it has.
 create or replace function leasehold.enqueue(
     l leasehold.lock, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint, p_wanted bigint,
-    inout p_ticket bigint, out p_position bigint
-) language plpgsql as $$
+    p_ticket bigint
+) returns text language plpgsql as $$
 declare
+    v_ticket bigint := p_ticket;
+    v_position bigint;
     v_now timestamptz := clock_timestamp();
     v_until timestamptz := v_now + interval '4 seconds';
 begin
-    if p_ticket is not null then
+    if v_ticket is not null then
         update leasehold.waiter w set until = v_until, heard = v_now, proposal = p_proposal
-        where w.name = l.name and w.ticket = p_ticket;
+        where w.name = l.name and w.ticket = v_ticket;
     else
-        select greatest((extract(epoch from v_now) * 1000000::numeric)::bigint, max(w.ticket) + 1) into p_ticket
+        select greatest((extract(epoch from v_now) * 1000000::numeric)::bigint, max(w.ticket) + 1) into v_ticket
         from leasehold.waiter w where w.name = l.name;
-        if p_wanted < p_ticket
+        if p_wanted < v_ticket
             and not exists (select from leasehold.waiter w where w.name = l.name and w.ticket = p_wanted)
         then
-            p_ticket := p_wanted;
+            v_ticket := p_wanted;
         end if;
         insert into leasehold.waiter (name, ticket, owner, mode, client, ttl, proposal, until, heard)
-        values (l.name, p_ticket, p_owner, p_mode, p_client, p_ttl, p_proposal, v_until, v_now);
+        values (l.name, v_ticket, p_owner, p_mode, p_client, p_ttl, p_proposal, v_until, v_now);
         if not l.crowded then
             update leasehold.lock x set crowded = true where x.name = l.name;
         end if;
     end if;
     -- A count of thousands would cost more than all the rest.
-    select count(*) into p_position from (
+    select count(*) into v_position from (
         select from leasehold.waiter w
-        where w.name = l.name and w.ticket <= p_ticket and w.until > v_now limit 1000) w;
+        where w.name = l.name and w.ticket <= v_ticket and w.until > v_now limit 1000) w;
+    return v_position::text || ' ' || v_ticket::text;
 end $$;
 
 -- Whether other tables have rows of this lock. In plpgsql, since the server plans a function in SQL anew for each call.

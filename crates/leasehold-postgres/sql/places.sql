@@ -6,10 +6,12 @@ create or replace function leasehold.keep_places(p_names text[], p_owners text[]
 declare
     v_now timestamptz := clock_timestamp();
     v_heard timestamptz;
+    v_kept bigint;
     v_asks text;
+    v_setting text;
 begin
     -- A crash of the server costs no more than places that are taken again.
-    perform set_config('synchronous_commit', 'off', true);
+    v_setting := set_config('synchronous_commit', 'off', true);
     with kept as (
         select w.name, w.ticket, w.heard
         from unnest(p_names, p_owners) p (name, owner)
@@ -19,24 +21,23 @@ begin
         update leasehold.waiter w set until = v_now + interval '4 seconds', heard = v_now
         from kept k where w.name = k.name and w.ticket = k.ticket
     )
-    select min(k.heard) into v_heard from kept k;
+    select min(k.heard), count(*) into v_heard, v_kept from kept k;
     perform leasehold.keep_after_silence(v_heard);
-    with places as (
-        select p.name, p.owner, p.number from unnest(p_names, p_owners) with ordinality p (name, owner, number)
-    ), asks as (
-        select p.number, case when exists (select from leasehold.holder h where h.name = p.name and h.owner = p.owner)
-            then 0::bigint else -1::bigint end as rest
-        from places p
-        where not exists (select from leasehold.waiter w where w.name = p.name and w.owner = p.owner)
-        union all
-        select p.number, leasehold.rest(p.name)
-        from (select distinct p.name from places p) q
-        cross join lateral (
-            select w.owner from leasehold.waiter w
-            where w.name = q.name and w.until > v_now order by w.ticket limit 1) f
-        join places p on p.name = q.name and p.owner = f.owner
-    )
-    select string_agg(' ' || a.number::text || ' ' || a.rest::text, '') into v_asks from asks a where a.rest <= 1000000;
+    select string_agg(' ' || p.number::text || ' ' || leasehold.rest(p.name)::text, '') into v_asks
+    from (select distinct q.name from unnest(p_names) q (name)) q
+    cross join lateral (
+        select w.owner from leasehold.waiter w
+        where w.name = q.name and w.until > v_now order by w.ticket limit 1) f
+    join unnest(p_names, p_owners) with ordinality p (name, owner, number) on p.name = q.name and p.owner = f.owner
+    where leasehold.rest(p.name) <= 1000000;
+    if v_kept < cardinality(p_owners) then
+        -- A row may also have been in use.
+        select concat(v_asks, string_agg(' ' || p.number::text || ' ' || case when exists (
+            select from leasehold.holder h where h.name = p.name and h.owner = p.owner
+        ) then '0' else '-1' end, '')) into v_asks
+        from unnest(p_names, p_owners) with ordinality p (name, owner, number)
+        where not exists (select from leasehold.waiter w where w.name = p.name and w.owner = p.owner);
+    end if;
     return coalesce(v_asks, '');
 end $$;
 

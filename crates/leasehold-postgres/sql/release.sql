@@ -8,6 +8,7 @@ returns text language plpgsql as $$
 declare
     l leasehold.lock;
     w leasehold.waiter;
+    v_setting text;
 begin
     if p_settled then
         -- Waits for a transaction of the holder that called leasehold.holds(), and voids later ones.
@@ -29,7 +30,7 @@ begin
             -- A crash of the server may undo this. The lock is then closed until the end of the lease that it had. An
             -- earlier grant to another owner waits for the disk, and so for this release, too.
             if current_setting('leasehold_client.durable_releases', true) is distinct from 'on' then
-                perform set_config('synchronous_commit', 'off', true);
+                v_setting := set_config('synchronous_commit', 'off', true);
             end if;
             return 'released';
         end if;

@@ -41,7 +41,8 @@ pub(crate) const SEARCH_PATH: &str = "pg_catalog,pg_temp";
 ///
 /// Each lookup has an index. But a queue that changes often has few rows among many dead ones, and the server may keep the
 /// plan from when a scan of the whole table was cheap. The apparent cost of a scan without an index would make the server compile it.
-const SESSION: [(&str, &str); 8] = [
+/// No plan depends on the parameters, and to plan again can cost more than the call.
+const SESSION: [(&str, &str); 9] = [
     ("search_path", SEARCH_PATH),
     ("default_transaction_isolation", "read committed"),
     ("synchronous_commit", "on"),
@@ -49,6 +50,7 @@ const SESSION: [(&str, &str); 8] = [
     ("statement_timeout", "5s"),
     ("enable_seqscan", "off"),
     ("jit", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
     // Shows that the session has all of them.
     ("leasehold_client.session", "on"),
 ];
