@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use leasehold::Error;
 use leasehold_bridge::{
-    AcquireRequest, BoxFuture, Breaking, HolderFields, LazyClient, OnceFields, OnceStep, Target,
-    span,
+    AcquireRequest, BoxFuture, HolderFields, LazyClient, OnceFields, OnceStep, Target, span,
 };
 use napi::bindgen_prelude::{AsyncTask, ClassInstance, Either};
 use napi::{Env, Task};
 use napi_derive::napi;
 use serde::Serialize;
 
-use crate::js_loop::{Begun, Loop, Output, failure, locked, then};
+use crate::js_loop::{Begun, Loop, Output, failure, locked};
 use crate::settings::{BreakSettings, Settings};
 
 /// A client, which opens at its first call.
@@ -27,7 +26,7 @@ pub struct Client {
     closing: Arc<Mutex<Option<leasehold::Client>>>,
 }
 
-type Call = Result<BoxFuture<Output>, Error>;
+type Call<T> = Result<BoxFuture<T>, Error>;
 
 #[napi]
 impl Client {
@@ -57,14 +56,12 @@ impl Client {
             (Either::A(name), Some(permits)) => Target::Permit(name, permits),
             (Either::B(names), _) => Target::Set(names),
         };
-        let call = || -> Call {
+        let call = || -> Call<_> {
             let options = settings.unwrap_or_default().options(is_try)?;
-            let acquiring = AcquireRequest { target, options }.acquire(&self.client.get()?);
-            Ok(then(acquiring, |held| {
-                held.map_or(Output::Nothing, Output::Hold)
-            }))
+            Ok(AcquireRequest { target, options }.acquire(&self.client.get()?))
         };
-        calls.begin(id, call())
+        let output = |held: Option<_>| held.map_or(Output::Nothing, Output::Hold);
+        calls.begin(id, call(), output)
     }
 
     /// Begins a request that takes effect once. Returns its run, or its state as a value.
@@ -77,50 +74,36 @@ impl Client {
         is_try: bool,
         settings: Settings,
     ) -> Begun {
-        let call = || -> Call {
-            let beginning = settings.once(name, is_try)?.begin(&self.client.get()?);
-            Ok(then(beginning, |step| match step {
-                OnceStep::Run(held) => Output::Hold(held),
-                OnceStep::Done(result) => Output::json(&OnceState::Done { result }),
-                OnceStep::InProgress(holder) => Output::json(&OnceState::InProgress { holder }),
-            }))
-        };
-        calls.begin(id, call())
+        let call = || -> Call<_> { Ok(settings.once(name, is_try)?.begin(&self.client.get()?)) };
+        calls.begin(id, call(), |step| match step {
+            OnceStep::Run(held) => Output::Hold(held),
+            OnceStep::Done(result) => Output::json(OnceState::Done { result }),
+            OnceStep::InProgress(holder) => Output::json(OnceState::InProgress { holder }),
+        })
     }
 
     #[napi]
     pub fn once_result(&self, calls: &Loop, id: u32, name: String, settings: Settings) -> Begun {
-        let call = || -> Call {
-            Ok(json(
-                settings.once(name, false)?.result(&self.client.get()?),
-            ))
-        };
-        calls.begin(id, call())
+        let call = || -> Call<_> { Ok(settings.once(name, false)?.result(&self.client.get()?)) };
+        calls.begin(id, call(), Output::json)
     }
 
     #[napi]
     pub fn forget_once(&self, calls: &Loop, id: u32, name: String, settings: Settings) -> Begun {
-        let call = || -> Call {
-            Ok(json(
-                settings.once(name, false)?.forget(&self.client.get()?),
-            ))
-        };
-        calls.begin(id, call())
+        let call = || -> Call<_> { Ok(settings.once(name, false)?.forget(&self.client.get()?)) };
+        calls.begin(id, call(), Output::json)
     }
 
     #[napi]
     pub fn campaign(&self, calls: &Loop, id: u32, name: String, settings: Settings) -> Begun {
-        let call = || -> Call {
-            let campaign = settings.campaign(name)?.campaign(&self.client.get()?);
-            Ok(then(campaign, Output::Hold))
-        };
-        calls.begin(id, call())
+        let call = || -> Call<_> { Ok(settings.campaign(name)?.campaign(&self.client.get()?)) };
+        calls.begin(id, call(), Output::Hold)
     }
 
     #[napi]
     pub fn leader(&self, calls: &Loop, id: u32, name: String, settings: Settings) -> Begun {
-        let call = || -> Call { Ok(json(settings.campaign(name)?.leader(&self.client.get()?))) };
-        calls.begin(id, call())
+        let call = || -> Call<_> { Ok(settings.campaign(name)?.leader(&self.client.get()?)) };
+        calls.begin(id, call(), Output::json)
     }
 
     /// Returns a watch of the leader. Throws as the constructor does.
@@ -132,55 +115,43 @@ impl Client {
 
     #[napi]
     pub fn holders(&self, calls: &Loop, id: u32, name: String) -> Begun {
-        calls.begin(id, self.client.holders(name).map(json))
+        calls.begin(id, self.client.holders(name), Output::json)
     }
 
     #[napi]
     pub fn waiters(&self, calls: &Loop, id: u32, name: String) -> Begun {
-        calls.begin(id, self.client.waiters(name).map(json))
+        calls.begin(id, self.client.waiters(name), Output::json)
     }
 
     #[napi]
     pub fn list_locks(&self, calls: &Loop, id: u32, pattern: String, limit: u32) -> Begun {
-        calls.begin(
-            id,
-            self.client.list_locks(&pattern, limit as usize).map(json),
-        )
+        let listing = self.client.list_locks(&pattern, limit as usize);
+        calls.begin(id, listing, Output::json)
     }
 
     #[napi]
     pub fn health(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(id, self.client.health().map(json))
+        calls.begin(id, self.client.health(), Output::json)
     }
 
     #[napi]
     pub fn break_lock(&self, calls: &Loop, id: u32, settings: BreakSettings) -> Begun {
-        calls.begin(
-            id,
-            self.client.break_lock(Breaking::from(settings)).map(json),
-        )
+        calls.begin(id, self.client.break_lock(settings.into()), Output::json)
     }
 
     #[napi]
     pub fn adopt(&self, calls: &Loop, id: u32, handle: String) -> Begun {
-        calls.begin(
-            id,
-            self.client
-                .adopt(&handle)
-                .map(|held| then(held, Output::Hold)),
-        )
+        calls.begin(id, self.client.adopt(&handle), Output::Hold)
     }
 
     #[napi]
     pub fn renew_handle(&self, calls: &Loop, id: u32, handle: String) -> Begun {
-        let renewed = self.client.renew_handle(&handle);
-        calls.begin(id, renewed.map(|text| then(text, Output::Text)))
+        calls.begin(id, self.client.renew_handle(&handle), Output::Text)
     }
 
     #[napi]
     pub fn release_handle(&self, calls: &Loop, id: u32, handle: String) -> Begun {
-        let released = self.client.release_handle(&handle);
-        calls.begin(id, released.map(|outcome| then(outcome, Output::from)))
+        calls.begin(id, self.client.release_handle(&handle), Output::text)
     }
 
     /// Prepares a new store, in a thread of Node that may block. Rejects as the constructor throws.
@@ -191,8 +162,8 @@ impl Client {
 
     #[napi]
     pub fn close(&self, calls: &Loop, id: u32, limit: f64) -> Begun {
-        let close = |limit| then(self.close_within(limit), |()| Output::Nothing);
-        calls.begin(id, span(limit).map(close))
+        let closing = span(limit).map(|limit| self.close_within(limit));
+        calls.begin(id, closing, Output::nothing)
     }
 }
 
@@ -267,7 +238,7 @@ impl Watch {
     /// Returns the next change, or null once the client is closed.
     #[napi]
     pub fn next(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(id, self.watch.next().map(json))
+        calls.begin(id, self.watch.next(), Output::json)
     }
 }
 
@@ -277,8 +248,4 @@ impl Watch {
 enum OnceState {
     Done { result: OnceFields },
     InProgress { holder: Option<Box<HolderFields>> },
-}
-
-fn json<T: Serialize + 'static>(call: BoxFuture<T>) -> BoxFuture<Output> {
-    then(call, |value| Output::json(&value))
 }

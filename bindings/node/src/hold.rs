@@ -1,6 +1,7 @@
 //! What a program holds.
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
 use leasehold::Error;
@@ -8,7 +9,7 @@ use leasehold_bridge::{BoxFuture, Held, span};
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
-use crate::js_loop::{Begun, Forgotten, Loop, Output, failure, then};
+use crate::js_loop::{Begun, Forgotten, Loop, Output, failure};
 
 /// A lock, several locks, a run of a request, or a leadership.
 #[napi]
@@ -117,76 +118,45 @@ impl Hold {
 impl Hold {
     #[napi]
     pub fn release(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(
-            id,
-            self.held
-                .release()
-                .map(|outcome| then(outcome, Output::from)),
-        )
+        calls.begin(id, self.held.release(), Output::text)
     }
 
     /// Ends with the reason once it is lost, or without one once it is released.
     #[napi]
     pub fn ended(&self, calls: &Loop, id: u32) -> Begun {
-        let output = |reason: Option<&'static str>| reason.map_or(Output::Nothing, Output::from);
-        calls.begin(id, self.held.ended().map(|ended| then(ended, output)))
+        let output = |reason: Option<&str>| reason.map_or(Output::Nothing, Output::text);
+        calls.begin(id, self.held.ended(), output)
     }
 
     #[napi]
     pub fn reenter(&self, calls: &Loop, id: u32) -> Begun {
-        let hold = self
-            .held
-            .reenter()
-            .map(|held| std::future::ready(Ok(Output::Hold(held))));
-        calls.begin(id, hold.map(|hold| -> BoxFuture<Output> { Box::pin(hold) }))
+        let held = self.held.reenter();
+        let held = held.map(|held| -> BoxFuture<Held> { Box::pin(ready(Ok(held))) });
+        calls.begin(id, held, Output::Hold)
     }
 
     #[napi]
     pub fn renew(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(
-            id,
-            self.held
-                .renew()
-                .map(|done| then(done, |()| Output::Nothing)),
-        )
+        calls.begin(id, self.held.renew(), Output::nothing)
     }
 
     #[napi]
     pub fn downgrade(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(
-            id,
-            self.held
-                .downgrade()
-                .map(|done| then(done, |()| Output::Nothing)),
-        )
+        calls.begin(id, self.held.downgrade(), Output::nothing)
     }
 
     #[napi]
     pub fn publish(&self, calls: &Loop, id: u32, value: String) -> Begun {
-        calls.begin(
-            id,
-            self.held
-                .publish(value)
-                .map(|done| then(done, |()| Output::Nothing)),
-        )
+        calls.begin(id, self.held.publish(value), Output::nothing)
     }
 
     #[napi]
     pub fn keep_announced(&self, calls: &Loop, id: u32) -> Begun {
-        calls.begin(
-            id,
-            self.held
-                .keep_announced()
-                .map(|done| then(done, |()| Output::Nothing)),
-        )
+        calls.begin(id, self.held.keep_announced(), Output::nothing)
     }
 
     #[napi]
     pub fn commit(&self, calls: &Loop, id: u32, result: Buffer) -> Begun {
-        let commit = self.held.commit(result.into());
-        calls.begin(
-            id,
-            commit.map(|done| then(done, |done| Output::json(&done))),
-        )
+        calls.begin(id, self.held.commit(result.into()), Output::json)
     }
 }

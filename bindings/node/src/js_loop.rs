@@ -22,16 +22,18 @@ pub(crate) enum Output {
     Json(String),
 }
 
-impl From<&'static str> for Output {
-    fn from(text: &'static str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
 impl Output {
+    pub(crate) fn nothing((): ()) -> Self {
+        Self::Nothing
+    }
+
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
     /// Returns `value` for JavaScript to parse.
-    pub(crate) fn json(value: &impl Serialize) -> Self {
-        Self::Json(to_json(value))
+    pub(crate) fn json(value: impl Serialize) -> Self {
+        Self::Json(to_json(&value))
     }
 }
 
@@ -138,16 +140,18 @@ impl Loop {
         ended
     }
 
-    /// Begins a call, or ends it at once with the error.
-    pub(crate) fn begin(
+    /// Begins a call, whose answer JavaScript gets as `output`. Ends it at once with an error.
+    pub(crate) fn begin<T: 'static>(
         &self,
         id: u32,
-        call: std::result::Result<BoxFuture<Output>, Error>,
+        call: std::result::Result<BoxFuture<T>, Error>,
+        output: impl FnOnce(T) -> Output + Send + 'static,
     ) -> Begun {
         let call = match call {
             Ok(call) => call,
             Err(error) => return Either::B(self.ended(id, Err(error))),
         };
+        let call = Box::pin(async move { call.await.map(output) });
         match self.calls.start(call, id) {
             Started::Pending(number) => Either::A(number as f64),
             Started::Done(id, answer) => Either::B(self.ended(id, answer)),
@@ -199,14 +203,6 @@ impl Drop for Loop {
 /// Locks a mutex, also after a panic.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns `call` with what it returns to JavaScript.
-pub(crate) fn then<T: 'static>(
-    call: BoxFuture<T>,
-    output: impl FnOnce(T) -> Output + Send + 'static,
-) -> BoxFuture<Output> {
-    Box::pin(async move { call.await.map(output) })
 }
 
 /// Returns the fields of an error, from which JavaScript makes its own.

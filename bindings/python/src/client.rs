@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leasehold::Error;
 use leasehold_bridge::{
-    AcquireRequest, BoxFuture, Breaking, Campaign, LazyClient, OnceRequest, OnceStep, Options,
-    Target, Wait, span,
+    AcquireRequest, BoxFuture, Breaking, Campaign, LazyClient, OnceRequest, Options, Target, Wait,
+    span,
 };
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -209,9 +209,7 @@ impl Client {
 
     fn adopt(&self, handle: &str) -> PyResult<Operation> {
         let adopting = self.0.adopt(handle).or_raise()?;
-        Ok(Operation::new(async move {
-            adopting.await.map(|held| Answer::Held(Some(held)))
-        }))
+        Ok(Operation::new(adopting, |held| Answer::Held(Some(held))))
     }
 
     fn renew_handle(&self, handle: &str) -> PyResult<Operation> {
@@ -240,9 +238,7 @@ impl Request {
         let mut request = self.request.clone();
         request.options.wait = wait;
         let acquiring = request.acquire(&self.client.get().open()?);
-        Ok(Operation::new(
-            async move { acquiring.await.map(Answer::Held) },
-        ))
+        Ok(Operation::new(acquiring, Answer::Held))
     }
 }
 
@@ -258,9 +254,7 @@ impl Once {
 
     fn result(&self) -> PyResult<Operation> {
         let result = self.request.clone().result(&self.client.get().open()?);
-        Ok(Operation::new(
-            async move { result.await.map(Answer::Result) },
-        ))
+        Ok(Operation::new(result, Answer::Result))
     }
 
     fn forget(&self) -> PyResult<Operation> {
@@ -273,8 +267,8 @@ impl Once {
     fn start(&self, wait: Wait) -> PyResult<Operation> {
         let mut request = self.request.clone();
         request.options.wait = wait;
-        let step: BoxFuture<OnceStep> = request.begin(&self.client.get().open()?);
-        Ok(Operation::new(async move { step.await.map(Answer::Step) }))
+        let step = request.begin(&self.client.get().open()?);
+        Ok(Operation::new(step, Answer::Step))
     }
 }
 
@@ -284,9 +278,7 @@ impl Election {
         let mut campaign = self.campaign.clone();
         campaign.options.wait = Wait::of_seconds(wait).or_raise()?;
         let winning = campaign.campaign(&self.client.get().open()?);
-        Ok(Operation::new(async move {
-            winning.await.map(|held| Answer::Held(Some(held)))
-        }))
+        Ok(Operation::new(winning, |held| Answer::Held(Some(held))))
     }
 
     fn leader(&self) -> PyResult<Operation> {

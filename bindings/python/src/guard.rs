@@ -110,9 +110,7 @@ impl Guard {
 
     fn commit(&self, result: Vec<u8>) -> PyResult<Operation> {
         let commit = self.0.commit(result).or_raise()?;
-        Ok(Operation::new(async move {
-            commit.await.map(|done| Answer::Result(Some(done)))
-        }))
+        Ok(Operation::new(commit, |done| Answer::Result(Some(done))))
     }
 
     fn publish(&self, value: String) -> PyResult<Operation> {

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use leasehold::Error;
 use leasehold_bridge::BoxFuture;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -17,15 +16,21 @@ use crate::wait::wait;
 pub(crate) struct Operation(Mutex<Option<BoxFuture<Answer>>>);
 
 impl Operation {
-    pub(crate) fn new(
-        future: impl Future<Output = Result<Answer, Error>> + Send + 'static,
+    /// Returns a call, whose answer Python gets as `answer`.
+    pub(crate) fn new<T: 'static>(
+        future: BoxFuture<T>,
+        answer: impl FnOnce(T) -> Answer + Send + 'static,
     ) -> Self {
-        Self(Mutex::new(Some(Box::pin(future))))
+        Self::of(Box::pin(async move { future.await.map(answer) }))
     }
 
     /// Returns a call whose answer is a plain value.
     pub(crate) fn value<T: serde::Serialize + 'static>(future: BoxFuture<T>) -> Self {
-        Self::new(value(future))
+        Self::of(Box::pin(value(future)))
+    }
+
+    fn of(future: BoxFuture<Answer>) -> Self {
+        Self(Mutex::new(Some(future)))
     }
 
     fn take(&self) -> PyResult<BoxFuture<Answer>> {

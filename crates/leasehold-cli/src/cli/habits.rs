@@ -35,7 +35,11 @@ fn advice(given: &str) -> Option<&'static str> {
     known.map(|(_, advice)| *advice)
 }
 
-const HABITS: [(&[&str], &str); 16] = [
+const HABITS: [(&[&str], &str); 17] = [
+    (
+        &["--store", "--local"],
+        "the options follow the command, as in: run --store URL NAME -- COMMAND",
+    ),
     (
         &["--timeout", "--wait-time", "--wait-timeout"],
         "the maximum time to wait is -w SPAN (--wait), as in: -w 5s",

@@ -6,6 +6,7 @@ use crate::support::harness::Sandbox;
 fn foreign_options_get_their_meaning_here() {
     let sandbox = Sandbox::new();
     for (args, hint) in [
+        ("--store file:///x run x -- touch ran", "run --store URL"),
         ("run --timeout 5 x -- touch ran", "-w SPAN (--wait)"),
         ("run --timeout=5 x -- touch ran", "-w SPAN (--wait)"),
         ("run -x x touch ran", "exclusive unless -s"),
