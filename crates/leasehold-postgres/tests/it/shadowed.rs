@@ -47,7 +47,7 @@ async fn operators_of_others_end_no_lease() {
 
 /// The contract calls all other functions next to them.
 #[tokio::test]
-async fn sweep_and_check_find_no_function_of_others() {
+async fn other_functions_find_none_of_other_users() {
     let server = server().await;
     server.sql(include_str!("../hostile.sql"));
     server.sql("select leasehold.sweep();");
@@ -57,6 +57,10 @@ async fn sweep_and_check_find_no_function_of_others() {
     session.run("set search_path = public, pg_catalog;");
     let check = format!("select leasehold.holds('job', {});", guard.fence());
     assert_eq!(session.run(&check), ["t"]);
+    // A client that cannot keep its places waits as before, only later.
+    server.sql("select leasehold.acquire('job', 'waits', 'client', 0, 1, 1, true, false);");
+    let places = "select leasehold.keep_places('{job, job}', '{waits, gone}');";
+    assert_eq!(server.sql(places), [" 2 -1"]);
     guard.release().await.expect("a release");
 }
 
