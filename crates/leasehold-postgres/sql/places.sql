@@ -23,13 +23,14 @@ begin
     )
     select min(k.heard), count(*) into v_heard, v_kept from kept k;
     perform leasehold.keep_after_silence(v_heard);
-    select string_agg(' ' || p.number::text || ' ' || leasehold.rest(p.name)::text, '') into v_asks
+    select string_agg(' ' || p.number::text || ' ' || r.micros::text, '') into v_asks
     from (select distinct q.name from pg_catalog.unnest(p_names) q (name)) q
     cross join lateral (
         select w.owner from leasehold.waiter w
         where w.name = q.name and w.until > v_now order by w.ticket limit 1) f
     join unnest(p_names, p_owners) with ordinality p (name, owner, number) on p.name = q.name and p.owner = f.owner
-    where leasehold.rest(p.name) <= 1000000;
+    cross join lateral leasehold.rest(p.name) r (micros)
+    where r.micros <= 1000000;
     if v_kept < pg_catalog.cardinality(p_owners) then
         -- A row may also have been in use.
         select coalesce(v_asks, '') || coalesce(string_agg(' ' || p.number::text || ' ' || case when exists (
