@@ -104,7 +104,7 @@ impl Watch {
             tick.await;
         }
         self.tick = None;
-        shared.reading.reader.look();
+        shared.reading.reader.tick();
         shared.read_now();
     }
 }

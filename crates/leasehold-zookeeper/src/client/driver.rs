@@ -86,45 +86,47 @@ impl Driver {
     }
 
     async fn drive(&self) {
-        while let Some(look) = self.look_at_clock() {
+        while let Some(timeout) = self.handle_timeouts() {
             match self.reader.on_thread() {
                 Some(reader) => tokio::select! {
-                    () = poll_fn(|context| self.poll_until(look, reader, context)) => {}
-                    () = self.clock.sleep_until(look) => {}
+                    () = poll_fn(|context| self.poll_until(timeout, reader, context)) => {}
+                    () = self.clock.sleep_until(timeout) => {}
                     () = self.thread.notified() => {}
                 },
                 None => tokio::select! {
-                    () = self.clock.sleep_until(self.clock.now() + SocketReader::TICK) => self.reader.look(),
+                    () = self.clock.sleep_until(self.clock.now() + SocketReader::TICK) => self.reader.tick(),
                     () = self.thread.notified() => {}
                 },
             }
         }
     }
 
-    /// Keeps the session alive, and returns when to look again; `None` if the connection is over.
-    fn look_at_clock(&self) -> Option<BootInstant> {
+    /// Keeps the session alive, and returns the next timeout; `None` if the connection is over.
+    fn handle_timeouts(&self) -> Option<BootInstant> {
         let mut driven = locked(&self.driven);
         if driven.end.is_some() {
             return None;
         }
-        let looked = driven.line.as_mut()?.look_at_clock();
-        let (look, has_output) = looked.map_err(|error| driven.end = Some(Err(error))).ok()?;
+        let handled = driven.line.as_mut()?.handle_timeouts();
+        let (timeout, has_output) = handled
+            .map_err(|error| driven.end = Some(Err(error)))
+            .ok()?;
         drop(driven);
         if has_output {
             self.reader.wake();
         }
-        Some(look)
+        Some(timeout)
     }
 
-    /// Drives the connection on the client's thread. Resolves as [`poll_reading`](Self::poll_reading), and if it has to look at the clock
-    /// before `look`.
-    fn poll_until(&self, look: BootInstant, reader: u64, context: &mut Context<'_>) -> Poll<()> {
+    /// Drives the connection on the client's thread. Resolves as [`poll_reading`](Self::poll_reading), and if there is a timeout before
+    /// this one.
+    fn poll_until(&self, timeout: BootInstant, reader: u64, context: &mut Context<'_>) -> Poll<()> {
         if self.poll_reading(reader, context).is_ready() {
             return Poll::Ready(());
         }
         let driven = locked(&self.driven);
-        match driven.line.as_ref().map(Line::next_look) {
-            Some(next) if next >= look => Poll::Pending,
+        match driven.line.as_ref().map(Line::next_timeout) {
+            Some(next) if next >= timeout => Poll::Pending,
             _ => Poll::Ready(()),
         }
     }

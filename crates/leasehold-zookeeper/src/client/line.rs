@@ -1,5 +1,5 @@
-//! One connection, as its task sees it: it writes the requests of all callers and reads the answers, which
-//! come in the same order.
+//! One connection, as its task sees it: it writes the requests of all callers and reads the answers, which come in the
+//! same order.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -89,24 +89,24 @@ impl Line {
         *locked(&self.shared.watches) = None;
     }
 
-    /// Keeps the session alive. Returns when to look again, and whether there is something to send.
+    /// Keeps the session alive. Returns the next timeout, and whether there is something to send.
     ///
     /// # Errors
     ///
     /// The server was silent for too long.
-    pub(super) fn look_at_clock(&mut self) -> io::Result<(BootInstant, bool)> {
+    pub(super) fn handle_timeouts(&mut self) -> io::Result<(BootInstant, bool)> {
         let now = self.clock.now();
         if self.keeps_alive_at() <= now {
             self.keep_alive(now);
         }
         match self.is_broken_at() {
             Some(end) if end <= now => Err(io::ErrorKind::TimedOut.into()),
-            _ => Ok((self.next_look(), !self.out.is_empty())),
+            _ => Ok((self.next_timeout(), !self.out.is_empty())),
         }
     }
 
-    /// Returns when something is due.
-    pub(super) fn next_look(&self) -> BootInstant {
+    /// Returns when the session has to be kept alive, or the connection is broken without an answer.
+    pub(super) fn next_timeout(&self) -> BootInstant {
         let due = self.keeps_alive_at();
         self.is_broken_at().map_or(due, |end| end.min(due))
     }

@@ -85,9 +85,9 @@ impl SocketReader {
         true
     }
 
-    /// Looks at the reader, after a [tick](Self::TICK). Makes the client's thread the reader if the task of a caller has not run
-    /// for some ticks.
-    pub fn look(&self) {
+    /// Makes the client's thread the reader if the task of a caller has not run for some ticks. The thread calls it after each
+    /// [`TICK`](Self::TICK).
+    pub fn tick(&self) {
         let mut current = locked(&self.current);
         current.idle = match std::mem::take(&mut current.has_run) {
             true => 0,
@@ -205,13 +205,13 @@ mod tests {
         assert_eq!(reader.on_thread(), None);
         for _ in 0..2 * IDLE_MAX {
             assert!(reader.register(1, &waker), "it runs");
-            reader.look();
+            reader.tick();
         }
         for _ in 1..IDLE_MAX {
-            reader.look();
+            reader.tick();
         }
         assert_eq!(reader.on_thread(), None);
-        reader.look();
+        reader.tick();
         assert_eq!(reader.on_thread(), Some(2));
         assert_eq!(woken.0.load(Ordering::Relaxed), 2, "each former reader");
         assert!(!reader.register(1, &waker) && !reader.replace(1));
