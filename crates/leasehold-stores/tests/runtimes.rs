@@ -11,6 +11,8 @@
 
 mod common;
 
+use std::io::{self, Write as _};
+use std::panic;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -114,6 +116,10 @@ fn calls_end_on_each_runtime(place: &Place) {
     });
     begin("without I/O", |client| without_io().block_on(pass(&client)));
     begin("on threads without I/O", |client| {
+        // The first socket panics there, and no thread reads until the panic is reported. A backtrace may take seconds.
+        panic::set_hook(Box::new(|panic| {
+            let _ = writeln!(io::stderr(), "{panic}");
+        }));
         let mut builder = Builder::new_multi_thread();
         let threads = builder.worker_threads(1).enable_time().build().unwrap();
         threads.block_on(async {
