@@ -2,34 +2,41 @@ use std::fs;
 use std::panic;
 use std::path::Path;
 
-use leasehold_testkit::servers::{EtcdServer, PostgresServer, Zookeeper};
+use leasehold_testkit::servers::{EtcdServer, EtcdSet, PostgresServer, Zookeeper};
 
 use crate::error::Fallible;
 use crate::measure::servers::Servers;
 
-/// A store that is measured on one server.
+/// A store that is measured, on one server unless it says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
     Postgres,
     /// Each commit waits for the disk.
     DurablePostgres,
     Etcd,
+    /// Three members; the client talks to a follower.
+    EtcdMembers,
     Zookeeper,
 }
 
-/// Its server.
+/// Its server or servers.
 #[derive(Debug)]
 pub(crate) enum StoreServer {
     Postgres(Box<PostgresServer>),
-    Etcd(EtcdServer),
+    Etcd {
+        members: EtcdSet,
+        /// The member that the client talks to.
+        used: usize,
+    },
     Zookeeper(Zookeeper),
 }
 
 impl Store {
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Postgres,
         Self::DurablePostgres,
         Self::Etcd,
+        Self::EtcdMembers,
         Self::Zookeeper,
     ];
 
@@ -38,6 +45,7 @@ impl Store {
             Self::Postgres => "PostgreSQL",
             Self::DurablePostgres => "PostgreSQL that waits for the disk",
             Self::Etcd => "etcd",
+            Self::EtcdMembers => "etcd, a follower of three members",
             Self::Zookeeper => "ZooKeeper",
         }
     }
@@ -59,7 +67,15 @@ impl Store {
                 let server = PostgresServer::builder().setting("fsync", "on");
                 StoreServer::Postgres(Box::new(server.setting("synchronous_commit", "on").start()))
             }
-            Self::Etcd => StoreServer::Etcd(EtcdServer::start()),
+            Self::Etcd => StoreServer::Etcd {
+                members: EtcdSet::start(1),
+                used: 0,
+            },
+            Self::EtcdMembers => {
+                let members = EtcdSet::start(3);
+                let used = (members.leader() + 1) % members.len();
+                StoreServer::Etcd { members, used }
+            }
             Self::Zookeeper => {
                 // The tick that servers have by default, so that sessions last as long as the leases elsewhere.
                 let server = Zookeeper::builder().setting("tickTime=2000");
@@ -78,8 +94,8 @@ impl StoreServer {
                 let version = lines.first().ok_or("no version")?;
                 Ok(version.split(' ').next().unwrap_or_default().to_owned())
             }
-            Self::Etcd(server) => {
-                let metrics = server.metrics();
+            Self::Etcd { members, used } => {
+                let metrics = members[*used].metrics();
                 let (_, rest) = metrics.split_once("server_version=\"").unwrap_or_default();
                 Ok(rest.split('"').next().unwrap_or_default().to_owned())
             }
@@ -100,8 +116,8 @@ impl StoreServer {
                 let lines = server.sql(sum);
                 Ok(lines.first().ok_or("no counter")?.parse()?)
             }
-            Self::Etcd(server) => {
-                let metrics = server.metrics();
+            Self::Etcd { members, used } => {
+                let metrics = members[*used].metrics();
                 let counters = metrics
                     .lines()
                     .filter(|line| line.starts_with("grpc_server_msg_received_total"));
@@ -118,7 +134,7 @@ impl Servers for StoreServer {
     fn ports(&self) -> Vec<u16> {
         match self {
             Self::Postgres(server) => vec![server.port()],
-            Self::Etcd(server) => vec![server.port()],
+            Self::Etcd { members, used } => vec![members[*used].port()],
             Self::Zookeeper(server) => server.ports(),
         }
     }
@@ -126,7 +142,7 @@ impl Servers for StoreServer {
     fn pids(&self) -> Vec<u32> {
         match self {
             Self::Postgres(server) => vec![server.pid()],
-            Self::Etcd(server) => vec![server.pid()],
+            Self::Etcd { members, .. } => members.iter().map(EtcdServer::pid).collect(),
             Self::Zookeeper(server) => vec![server.pid(0)],
         }
     }
@@ -134,7 +150,7 @@ impl Servers for StoreServer {
     fn variables(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::Zookeeper(server) => vec![("CLASSPATH", server.class_path())],
-            Self::Postgres(_) | Self::Etcd(_) => Vec::new(),
+            Self::Postgres(_) | Self::Etcd { .. } => Vec::new(),
         }
     }
 }

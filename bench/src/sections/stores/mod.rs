@@ -58,8 +58,8 @@ pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
         };
         page.say(format!("### {}\n\nThe server is {version}.", store.name()));
         free::measure(store, options, page);
-        // What waits for the disk is the same in the other parts.
-        if store != Store::DurablePostgres {
+        // What waits for the disk or for members is the same in the other parts.
+        if !matches!(store, Store::DurablePostgres | Store::EtcdMembers) {
             handover::measure(store, options, page);
             held::measure(store, options, page);
         }
@@ -120,7 +120,7 @@ fn subjects(store: Store, part: Part) -> Vec<Subject> {
 fn parties(store: Store) -> &'static [Party] {
     match store {
         Store::Postgres | Store::DurablePostgres => &POSTGRES,
-        Store::Etcd => &ETCD,
+        Store::Etcd | Store::EtcdMembers => &ETCD,
         Store::Zookeeper => &ZOOKEEPER,
     }
 }
