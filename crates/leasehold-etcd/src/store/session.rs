@@ -30,8 +30,6 @@ impl Session for EtcdSession {
         Box::pin(async move {
             let client = self.0.here().await;
             let acquiring = acquire::acquire(&self.0, &client, request, progress);
-            // The future is large, and each layer around it would keep a copy.
-            let acquiring = Box::pin(acquiring);
             self.0.context.in_runtime(acquiring).await
         })
     }

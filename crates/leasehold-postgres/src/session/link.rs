@@ -133,7 +133,8 @@ impl Slot {
         let link = self.in_time(opening, self.link()).await;
         let link = link.unwrap_or_else(|| Err(Error::no_connection_within(opening)))?;
         let _sent = Sent::new(self, &link, limit);
-        match self.in_time(limit, work(&link)).await {
+        let working = pin!(work(&link));
+        match self.in_time(limit, working).await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error)) => {
                 if failure::ends_connection(&error) {

@@ -317,7 +317,7 @@ impl Session for FaultySession {
         let asking = self.through(move |inner| {
             Box::pin(async move { inner.acquire(&first, &Progress::new()).await })
         });
-        Box::pin(self.context.in_runtime(async move {
+        self.context.in_runtime(async move {
             match asking.await? {
                 Err(AcquireError::Busy(busy)) if lock_request.waits => {
                     progress.busy(busy);
@@ -325,7 +325,7 @@ impl Session for FaultySession {
                 }
                 answer => answer,
             }
-        }))
+        })
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
@@ -352,7 +352,7 @@ impl Session for FaultySession {
         let lock_request = Arc::clone(lock_request);
         let asking =
             self.through(move |inner| Box::pin(async move { inner.release(&lock_request).await }));
-        Box::pin(self.context.in_runtime(async move { asking.await? }))
+        self.context.in_runtime(async move { asking.await? })
     }
 
     fn detach(&self, lock_request: &Arc<LockRequest>) {

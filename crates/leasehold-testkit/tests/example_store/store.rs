@@ -66,7 +66,7 @@ impl Session for ExampleSession {
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         let env = self.0.context.env();
-        Box::pin(self.0.context.in_runtime(async move {
+        self.0.context.in_runtime(async move {
             if request.mode != Mode::Exclusive {
                 let text = format!("{} mode is not offered", request.mode);
                 return Err(Error::new(ErrorKind::Unsupported, text).into());
@@ -84,7 +84,7 @@ impl Session for ExampleSession {
                 }
             };
             poll_until(env, request, progress, attempt, || env.poll_pause()).await
-        }))
+        })
     }
     // [acquire]
 
@@ -101,12 +101,12 @@ impl Session for ExampleSession {
         &'a self,
         request: &'a Arc<LockRequest>,
     ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
-        Box::pin(self.0.context.in_runtime(async move {
+        self.0.context.in_runtime(async move {
             Ok(match self.is_done("release", request).await? {
                 true => ReleaseReply::Released,
                 false => ReleaseReply::WasLost,
             })
-        }))
+        })
     }
     // [release]
 

@@ -205,7 +205,7 @@ impl Session for LockSession {
         request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        Box::pin(self.0.context.in_runtime(self.0.acquire(request, progress)))
+        self.0.context.in_runtime(self.0.acquire(request, progress))
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
@@ -216,7 +216,7 @@ impl Session for LockSession {
         &'a self,
         request: &'a Arc<LockRequest>,
     ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
-        Box::pin(self.0.context.in_runtime(self.0.release(request)))
+        self.0.context.in_runtime(self.0.release(request))
     }
 
     fn flush(&self) -> BoxFuture<'_, ()> {

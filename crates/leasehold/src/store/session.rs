@@ -236,10 +236,15 @@ impl SessionContext {
 
     /// Polls `future` where the caller polls, within the runtime of the client's background thread. Timers and
     /// sockets of tokio need a runtime, and so does the `sleep_until` of a [`Clock`](crate::clock::Clock).
-    pub async fn in_runtime<F: Future>(&self, future: F) -> F::Output {
+    pub fn in_runtime<'a, T: 'a>(
+        &'a self,
+        future: impl Future<Output = T> + Send + 'a,
+    ) -> BoxFuture<'a, T> {
+        // Each layer around a future that is not boxed keeps a copy.
+        let future: BoxFuture<'a, T> = Box::pin(future);
         match &self.runtime {
-            Some(runtime) => background::within(runtime, future).await,
-            None => future.await,
+            Some(runtime) => Box::pin(background::within(runtime, future)),
+            None => future,
         }
     }
 
