@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from typing import Any, Generic, Sequence, TypeVar
+from typing import Any, Callable, Generic, Sequence, TypeVar
 
 from . import _leasehold, _process
-from ._values import Done
+from ._values import Done, InProgress, holder
 from .errors import Closed
 
 AS_SET: Any = object()
@@ -198,6 +198,7 @@ class ElectionBase(Keeper[G]):
 L = TypeVar("L", bound="LockBase[Any]")
 O = TypeVar("O", bound=OnceBase)
 E = TypeVar("E", bound="ElectionBase[Any]")
+R = TypeVar("R", bound=GuardBase)
 
 
 class ClientBase(Generic[L, O, E]):
@@ -330,3 +331,12 @@ def as_bytes(text: bytes | str) -> bytes:
 
 def done(fields: tuple[bytes, int, float] | None) -> Done | None:
     return None if fields is None else Done(*fields)
+
+
+def step(run: Callable[[Any], R], state: str, of: Any) -> R | Done | InProgress:
+    """Returns the state of a request for one caller, which may be `run` of its guard."""
+    if state == "run":
+        return run(of)
+    if state == "done":
+        return Done(*of)
+    return InProgress(None if of is None else holder(of))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from threading import get_ident
-from types import TracebackType
 from typing import Any, Callable, Iterator, Sequence, TypeVar, cast
 
 from . import _leasehold, _values
-from ._base import AS_SET, ClientBase, ElectionBase, GuardBase, LockBase, OnceBase, as_bytes, done
+from ._base import AS_SET, ClientBase, ElectionBase, GuardBase, LockBase, OnceBase, as_bytes, done, step
 from ._values import Break, Done, Holder, InProgress, Leader, LeaderChange, Listing, Member, Waiter
 from .errors import Busy, LeaseholdError
 
@@ -87,12 +87,7 @@ class Guard(GuardBase):
     def __enter__(self) -> Guard:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._leave(error)
 
 
@@ -123,12 +118,7 @@ class Lock(LockBase[Guard]):
     def __enter__(self) -> Guard:
         return self._enter(Guard(self._acquire(AS_SET).wait()), get_ident())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._exit(get_ident())._leave(error)
 
     def __call__(self, function: F) -> F:
@@ -177,24 +167,18 @@ class Once(OnceBase):
                 result = function(start)
                 start.ensure()
             except BaseException:
-                self._withdraw(start)
+                with contextlib.suppress(LeaseholdError):  # the next caller runs a request that has begun
+                    start.release()
                 raise
             return start.commit(result).result
 
-    @staticmethod
-    def _withdraw(run: Run) -> None:
-        try:
-            run.release()
-        except LeaseholdError:
-            pass  # the next caller finds that the request has begun, and runs it
-
     def begin(self, wait: float | None = AS_SET) -> Run | Done | InProgress:
         """Determines whether this caller runs the request, and waits for a caller that runs it."""
-        return _step(*self._begin(wait).wait())
+        return step(Run, *self._begin(wait).wait())
 
     def try_begin(self) -> Run | Done | InProgress:
         """`begin` without waiting."""
-        return _step(*self._once.try_begin().wait())
+        return step(Run, *self._once.try_begin().wait())
 
     def result(self) -> Done | None:
         """Returns the result if the request is certainly done."""
@@ -203,14 +187,6 @@ class Once(OnceBase):
     def forget(self) -> bool:
         """Forgets the request, so that the next caller runs it. Returns whether there was one."""
         return cast(bool, self._once.forget().wait())
-
-
-def _step(state: str, of: Any) -> Run | Done | InProgress:
-    if state == "run":
-        return Run(of)
-    if state == "done":
-        return Done(*of)
-    return InProgress(None if of is None else _values.holder(of))
 
 
 class Leadership(Guard):
@@ -254,12 +230,7 @@ class Election(ElectionBase[Leadership]):
     def __enter__(self) -> Leadership:
         return self._enter(Leadership(self._campaign(AS_SET).wait()), get_ident())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._exit(get_ident())._leave(error)
 
 
@@ -323,12 +294,7 @@ class Client(ClientBase[Lock, Once, Election]):
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self.close()
         except LeaseholdError:

@@ -8,26 +8,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import weakref
-from types import TracebackType
 from typing import Any, AsyncIterator, Awaitable, Callable, Sequence, TypeVar, cast
 
 from . import _leasehold, _process, _values
-from ._base import AS_SET, ClientBase, ElectionBase, GuardBase, LockBase, OnceBase, as_bytes, done
+from ._base import AS_SET, ClientBase, ElectionBase, GuardBase, LockBase, OnceBase, as_bytes, done, step
 from ._values import Break, Done, Holder, InProgress, Leader, LeaderChange, Listing, Member, Waiter
 from .errors import Busy, LeaseholdError
 
-__all__ = [
-    "Client",
-    "Election",
-    "Guard",
-    "Leadership",
-    "Lock",
-    "Once",
-    "Run",
-    "connect",
-]
+__all__ = ["Client", "Election", "Guard", "Leadership", "Lock", "Once", "Run", "connect"]
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
@@ -159,12 +150,7 @@ class Guard(GuardBase):
         self._enter_block()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         await self._leave_block(error)
 
 
@@ -228,12 +214,7 @@ class Lock(LockBase[Guard]):
         guard._enter_block()
         return self._enter(guard, _task())
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         await self._exit(_task())._leave_block(error)
 
     def __call__(self, function: F) -> F:
@@ -287,24 +268,18 @@ class Once(OnceBase):
                 result = await function(start)
                 start.ensure()
             except Exception:
-                await self._withdraw(start)
+                with contextlib.suppress(LeaseholdError):  # the next caller runs a request that has begun
+                    await start.release()
                 raise
             return (await start.commit(result)).result
 
-    @staticmethod
-    async def _withdraw(run: Run) -> None:
-        try:
-            await run.release()
-        except LeaseholdError:
-            pass  # the next caller finds that the request has begun, and runs it
-
     async def begin(self, wait: float | None = AS_SET) -> Run | Done | InProgress:
         """Determines whether this caller runs the request, and waits for a caller that runs it."""
-        return _step(*await run(self._begin(wait)))
+        return step(Run, *await run(self._begin(wait)))
 
     async def try_begin(self) -> Run | Done | InProgress:
         """`begin` without waiting."""
-        return _step(*await run(self._once.try_begin()))
+        return step(Run, *await run(self._once.try_begin()))
 
     async def result(self) -> Done | None:
         """Returns the result if the request is certainly done."""
@@ -313,14 +288,6 @@ class Once(OnceBase):
     async def forget(self) -> bool:
         """Forgets the request, so that the next caller runs it. Returns whether there was one."""
         return cast(bool, await run(self._once.forget()))
-
-
-def _step(state: str, of: Any) -> Run | Done | InProgress:
-    if state == "run":
-        return Run(of)
-    if state == "done":
-        return Done(*of)
-    return InProgress(None if of is None else _values.holder(of))
 
 
 class Leadership(Guard):
@@ -366,12 +333,7 @@ class Election(ElectionBase[Leadership]):
         leadership._enter_block()
         return self._enter(leadership, _task())
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         await self._exit(_task())._leave_block(error)
 
 
@@ -436,12 +398,7 @@ class Client(ClientBase[Lock, Once, Election]):
     async def __aenter__(self) -> Client:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             await self.close()
         except LeaseholdError:

@@ -5,17 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
-    "Busy",
-    "Closed",
-    "Fenced",
-    "Forked",
-    "InvalidInput",
-    "LeaseholdError",
-    "Lost",
-    "NotPrepared",
-    "Refused",
-    "Unavailable",
-    "Unsupported",
+    "Busy", "Closed", "Fenced", "Forked", "InvalidInput", "LeaseholdError", "Lost", "NotPrepared", "Refused",
+    "Unavailable", "Unsupported",
 ]
 
 

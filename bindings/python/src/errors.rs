@@ -4,8 +4,8 @@ use leasehold::Error;
 use leasehold_bridge::ErrorFields;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pythonize::pythonize;
 
-use crate::answer::to_python;
 use crate::wait::park_if_ending;
 
 static FROM_FIELDS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -21,7 +21,7 @@ fn make(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         let errors = py.import("leasehold.errors")?;
         errors.getattr("from_fields").map(Bound::unbind)
     })?;
-    let fields = to_python(py, &ErrorFields::from(error))?;
+    let fields = pythonize(py, &ErrorFields::from(error))?;
     let exception = from_fields.bind(py).call1((fields,))?;
     Ok(PyErr::from_value(exception))
 }
