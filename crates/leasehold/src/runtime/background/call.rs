@@ -21,11 +21,6 @@ impl<'a, T> Call<'a, T> {
         let future = Some(future);
         Self { future, process }
     }
-
-    /// Polls it within `runtime`.
-    pub(crate) async fn within(self, runtime: &Handle) -> T {
-        within(runtime, self).await
-    }
 }
 
 impl<T> Future for Call<'_, T> {
