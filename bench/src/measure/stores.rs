@@ -7,7 +7,7 @@ use leasehold_testkit::servers::{EtcdServer, EtcdSet, PostgresServer, Zookeeper}
 use crate::error::Fallible;
 use crate::measure::servers::Servers;
 
-/// A store that is measured, on one server unless it says more.
+/// A store that is measured: on one server, unless its variant says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
     Postgres,

@@ -17,10 +17,10 @@ const DELAY_MAX: Duration = Duration::from_millis(250);
 /// The most that one server may delay a command that shows the state of each server.
 const SHOWING_MAX: Duration = Duration::from_millis(2_500);
 
-/// How often a command runs at most: a wait that it includes is in every run.
+/// How often a command runs at most. If it includes a wait, each of its runs does.
 const RUNS_MAX: u32 = 30;
 
-/// The shortest of some runs: at least three, and more while none is `quick` and the machine may be busy.
+/// The shortest of three runs, or of more while none is shorter than `quick`: the machine may be busy.
 fn fastest(quick: Duration, mut took: impl FnMut() -> Duration) -> Duration {
     let mut shortest = Duration::MAX;
     for run in 0..RUNS_MAX {

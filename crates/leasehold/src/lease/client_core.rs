@@ -16,7 +16,7 @@ use super::release::{LockRelease, Release, Released};
 use super::renewer::{Renewer, RenewerCommand};
 use crate::env::BoxFuture;
 use crate::env::clock::BootInstant;
-use crate::runtime::background::{Background, Call, Process, Running, within};
+use crate::runtime::background::{Background, Call, Process, Running, in_runtime};
 use crate::store::{LockRequest, ReleaseReply};
 use crate::telemetry::HoldEnd;
 use crate::types::{Error, ErrorKind, Key, LostReason, forked};
@@ -136,7 +136,7 @@ impl ClientCore {
     pub(crate) async fn sleep_until(&self, deadline: BootInstant) {
         let sleep = self.context.env.clock.sleep_until(deadline);
         match self.inherited_engine() {
-            Ok(engine) => within(engine.background.handle(), self.call(sleep)).await,
+            Ok(engine) => in_runtime(engine.background.handle(), self.call(sleep)).await,
             Err(_) => self.call(sleep).await,
         }
     }

@@ -7,7 +7,7 @@ mod process;
 mod running;
 mod thread_runtime;
 
-pub(crate) use call::{Call, within};
+pub(crate) use call::{Call, in_runtime};
 pub(crate) use callers::block_on;
 pub use callers::callers_runtime;
 pub use process::Process;

@@ -9,7 +9,7 @@ use tokio::runtime::{Handle, Id, RuntimeFlavor};
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 
-use super::background::{callers_runtime, spawn_on, within as polled_within};
+use super::background::{callers_runtime, in_runtime, spawn_on};
 use crate::env::clock::{Clock, within};
 use crate::env::{locked, platform};
 
@@ -101,7 +101,7 @@ impl CallerRuntimes {
         yield_now().await;
         if evidence.is_waiting.load(Ordering::Acquire) {
             let beginning = within(clock, clock.now() + BEGIN_MAX, begun);
-            if polled_within(own, beginning).await.is_none() {
+            if in_runtime(own, beginning).await.is_none() {
                 evidence.is_late.store(true, Ordering::Release);
                 if !evidence.is_waiting.load(Ordering::Acquire) {
                     // It began a moment ago.

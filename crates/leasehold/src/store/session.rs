@@ -243,7 +243,7 @@ impl SessionContext {
         // Each layer around a future that is not boxed keeps a copy.
         let future: BoxFuture<'a, T> = Box::pin(future);
         match &self.runtime {
-            Some(runtime) => Box::pin(background::within(runtime, future)),
+            Some(runtime) => Box::pin(background::in_runtime(runtime, future)),
             None => future,
         }
     }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
 use super::process::Process;
-use super::running::poll_within;
+use super::running::poll_in_runtime;
 use crate::env::BoxFuture;
 
 /// A future that its caller polls, and that ends when the caller drops it. A forked child forgets it.
@@ -50,7 +50,7 @@ impl<T> Drop for Call<'_, T> {
 }
 
 /// Polls `future` where the caller polls, within `runtime`: its timers, its sockets and what it spawns belong to that.
-pub(crate) async fn within<F: Future>(runtime: &Handle, future: F) -> F::Output {
+pub(crate) async fn in_runtime<F: Future>(runtime: &Handle, future: F) -> F::Output {
     let mut future = pin!(future);
-    poll_fn(|context| poll_within(runtime, future.as_mut(), context)).await
+    poll_fn(|context| poll_in_runtime(runtime, future.as_mut(), context)).await
 }

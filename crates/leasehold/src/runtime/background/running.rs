@@ -66,7 +66,7 @@ impl<T: Send + 'static> Future for Running<T> {
         // A store may always answer at once. A caller that asks in a loop must not keep other tasks from
         // running.
         let budget = ready!(coop::poll_proceed(context));
-        let polled = poll_within(&spawner.runtime, running.as_mut(), context);
+        let polled = poll_in_runtime(&spawner.runtime, running.as_mut(), context);
         if polled.is_ready() {
             budget.made_progress();
             *task = None;
@@ -113,7 +113,7 @@ pub fn has_several_threads() -> bool {
 }
 
 /// Polls `task` on this thread. What it spawns, and its timers, belong to `runtime`.
-pub(super) fn poll_within<T>(
+pub(super) fn poll_in_runtime<T>(
     runtime: &Handle,
     task: Pin<&mut (impl Future<Output = T> + ?Sized)>,
     context: &mut Context<'_>,
